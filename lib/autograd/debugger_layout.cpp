@@ -23,7 +23,7 @@ struct TapeLayout {
 
 #pragma GCC diagnostic pop
 
-/// What debuggers need to know of the class Tape.
+/// The layout of the class Tape, for debuggers.
 extern "C" {
 extern const decltype(reel::detail::TapeLayout::numbers) reel_layout_of_tapes;
 [[gnu::used]] constexpr decltype(reel::detail::TapeLayout::numbers) reel_layout_of_tapes =

@@ -16,8 +16,8 @@
 #include "differentiation.h"
 #include "owned.h"
 
-// What the gradient functions of ops see, and the backward pass's sums, to which they contribute. Both are in one file,
-// because each op of a backward uses both.
+// The view that the gradient functions of ops have of a backward pass, and its sums, to which they contribute. Both are in
+// one file, because each op of a backward uses both.
 
 namespace reel::detail {
 

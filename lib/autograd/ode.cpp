@@ -231,7 +231,7 @@ Tensor solve(const char* op, const OdeFunction& f, const Tensor& y0, std::span<c
 
 constexpr const char* adjoint_name = "odeint_adjoint";
 
-// What an adjoint equation needs beside tensors; an entry of the tape points to it.
+// The data of an adjoint equation beside its tensors; an entry of the tape points to it.
 struct Adjoint {
   OdeFunctionOf f;
   std::vector<double> times;

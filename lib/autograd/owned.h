@@ -12,9 +12,8 @@
 namespace reel::detail {
 
 /// Returns a gradient in the form that users get: row-major, without gaps, its elements shared with no other gradient,
-/// view, seed, input or saved value. That is `gradient` itself if its handle and its elements have no other owner; else
-/// a copy, which recording tapes can differentiate.
-/// other owner; else a copy, which tapes that record now can differentiate.
+/// view, seed, input or saved value: `gradient` itself if its handle and its elements have no other owner; else a copy,
+/// which recording tapes can differentiate.
 inline Tensor owned(Tensor gradient) {
   const Body& given = gradient.body();
   bool is_tracked = given.requires_grad || !is_untracked(given);

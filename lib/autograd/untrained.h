@@ -7,9 +7,8 @@
 namespace reel::detail {
 
 /// Warns, once for each, of parameters whose gradients are unused: no optimiser holds them and nothing overwrote them
-/// between two backwards, while one that an optimiser holds was overwritten, as by a step. `parameters`: those to which
-/// one backward gave gradients.
-/// gave gradients to.
+/// between two backward passes, while one that an optimiser holds was overwritten, as by a step. `parameters`: those to
+/// which one backward pass gave gradients.
 void report_untrained(std::span<const Tensor> parameters);
 
 }  // namespace reel::detail

@@ -51,15 +51,15 @@ void end_switch([[maybe_unused]] void* shadow, [[maybe_unused]] const void** bot
 #endif
 }
 
-// What the address sanitizer knows of frames that an exception left, or of an earlier mapping at these addresses, looks
-// like faults of functions that are compiled without all of its checks.
+// Clears the address sanitizer's marks of frames that an exception left, or of an earlier mapping at these addresses:
+// they would be reported as faults of functions that are compiled without all of its checks.
 void forget_frames([[maybe_unused]] const boost::context::stack_context& stack) {
 #ifdef REEL_ADDRESS_SANITIZER
   __asan_unpoison_memory_region(static_cast<char*>(stack.sp) - stack.size, stack.size);
 #endif
 }
 
-// What the thread sanitizer knows of the stack that runs.
+// The thread sanitizer's state of the running stack.
 void* current_history() {
 #ifdef REEL_THREAD_SANITIZER
   return __tsan_get_current_fiber();

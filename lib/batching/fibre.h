@@ -76,7 +76,7 @@ class Fibre {
   char* bottom_ = nullptr;
   std::size_t size_ = 0;
   Exceptions exceptions_;
-  // What the sanitizers know of the two stacks.
+  // The sanitizers' states of the two stacks.
   void *own_shadow_ = nullptr, *outer_shadow_ = nullptr, *own_history_ = nullptr, *outer_history_ = nullptr;
   const void* outer_bottom_ = nullptr;
   std::size_t outer_size_ = 0;

@@ -90,7 +90,7 @@ class AdjacentRows {
     Shape all = form.shape(), strides = all;
     int behind = parts.stacked() ? 0 : 1;
     for (int i = 1; i < all.rank(); ++i) strides[i] = first_.strides[i - 1 + behind];
-    // What is one row here may be several in the tensor's own shape.
+    // One row here may be several in the tensor's own shape.
     std::int64_t own_rows = parts.rows(part_), rows_here = stacked_ ? 1 : rows_of_first();
     if (stride_ * rows_here % own_rows != 0) return {};
     strides[0] = stride_ * rows_here / own_rows;
@@ -367,8 +367,8 @@ void Group::fill_outputs(std::span<Tensor> joined) {
   }
 }
 
-// Views of one tensor. What a tape tracks stays one tensor, because products by it are joined; its gradient is that of all
-// calls.
+// Fills the outputs with views of one tensor. A tracked tensor stays one on the tape, because products by it are joined;
+// its gradient is that of all calls.
 void Group::fill_with_one(std::span<const Tensor> made) {
   TapeList& tapes = *context_.tapes;
   for (std::size_t j = 0; j < made.size(); ++j) {

@@ -64,8 +64,8 @@ class Group {
   std::vector<std::int64_t> division_;  // attributes of `batch` and `unbatch`
 };
 
-/// What calls must have in common to be joined: op, attributes, dtypes, shapes without the joined axis, and whether they
-/// are recorded.
+/// The key in which calls must agree to be joined: op, attributes, dtypes, shapes without the joined axis, and whether
+/// they are recorded.
 class GroupKey {
  public:
   /// `recorded`: a tape tracks an input of the call.

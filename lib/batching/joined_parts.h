@@ -11,8 +11,8 @@ namespace reel::detail {
 
 struct Context;
 
-/// The last large operands that groups have joined of those of their calls. What examples read again and again, as each step
-/// of an attention reads its encoder's states, is copied once, and its gradient is divided among the examples once.
+/// A cache of the last large operands that groups have joined. An operand that examples read repeatedly, as each step of
+/// an attention reads its encoder's states, is copied once, and its gradient is divided among the examples once.
 class JoinedParts {
  public:
   /// Returns the tensor of this shape that `add` was given with these parts, if it is still what joining them would give;

@@ -39,7 +39,7 @@ StackPool& stacks_of_thread(std::size_t bytes) {
   return *kept;
 }
 
-// What decides whether a call waits for others.
+// Properties of a call's operands that decide whether it waits for others.
 struct OperandSummary {
   bool any_empty = false;
   bool large = false;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-/// What a handle of C points to. The tensor is on the CPU and contiguous.
+/// The object that a handle of C points to. The tensor is on the CPU and contiguous.
 struct reel_tensor {
   reel::Tensor value;
 };

@@ -68,7 +68,7 @@ class DeviceModule {
 
   /// Makes a device the one on which this thread's kernels run. Throws: the errors that earlier kernels have found.
   virtual void enter(int device) = 0;
-  /// As `enter`. Returns the stream on which this thread's kernels run.
+  /// Does what `enter` does, and returns the stream on which this thread's kernels run.
   virtual CUstream_st* stream(int device) = 0;
   /// Called before an op with an operand on a device runs: makes the device wait for what other threads have queued for
   /// the operands.
@@ -127,7 +127,7 @@ class DeviceModule {
   virtual void before_launch(std::function<void()> f) = 0;
 };
 
-/// As `DeviceModule::prepare`, for a tensor on any device.
+/// Calls `DeviceModule::prepare` for a tensor if it is on a device.
 void prepare_on_device(const Body& x, bool writes);
 /// The module if this thread records a graph; else null.
 DeviceModule* recording_module() noexcept;

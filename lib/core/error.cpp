@@ -123,7 +123,7 @@ std::string notes_text(const ActiveNote* innermost) {
   for (std::size_t i = frames.size(); i-- > 0;) {
     std::string value;
     frames[i]->append_value(*frames[i], value);
-    // Such as the lines of examples that were read from no file.
+    // A value is empty for the lines of examples that were read from no file, say.
     if (!value.empty()) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", frames[i]->key, value);
   }
   return text;

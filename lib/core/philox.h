@@ -11,7 +11,7 @@ struct PhiloxWords {
   std::uint32_t word[4];
 };
 
-// Of Philox 4×32-10: rounds, factors of the counter's words 0 and 2, and what a round adds to the key's words.
+// The constants of Philox 4×32-10: rounds, factors of the counter's words 0 and 2, and increments of the key's words.
 constexpr int philox_rounds = 10;
 constexpr std::uint32_t philox_factor0 = 0xD2511F53, philox_factor2 = 0xCD9E8D57;
 constexpr std::uint32_t philox_step0 = 0x9E3779B9, philox_step1 = 0xBB67AE85;

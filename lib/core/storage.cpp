@@ -94,7 +94,7 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   return owner;
 }
 
-// What follows a storage of foreign memory. The place of the device's block is null: the module does not know it.
+// The data behind a storage of foreign memory. The pointer to the device's block is null: the module does not know it.
 struct ForeignOwner {
   DeviceBlock* none;
   void* owner;
@@ -200,8 +200,8 @@ void free_on_device(Storage* storage) noexcept {
   opened_device_module()->free(storage->device_block());
 }
 
-// Releases foreign memory at the end of its scope. Not earlier, because what is called may free other tensors, which must
-// not happen during a visit to another thread's heap.
+// Releases foreign memory at the end of its scope and not earlier, because the owner's function may free other tensors,
+// which must not happen during a visit to another thread's heap.
 class ForeignRelease {
  public:
   ForeignRelease() = default;

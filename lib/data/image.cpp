@@ -27,7 +27,7 @@ void check_images(const char* name, const Tensor& x, Location where) {
     fail<ShapeError>(name, where, "x, {}, must be images (C, H, W) or (N, C, H, W)", describe(x));
 }
 
-// What does not leave an axis of `size` when it is moved by `by` steps, and how many steps are added on both sides.
+// The part of an axis of `size` that stays when it is moved by `by` steps, and the number of steps added on both sides.
 struct Moved {
   Moved(std::int64_t size, std::int64_t by) {
     // By more than its size an axis is empty, and −by may not be an integer.

@@ -76,8 +76,8 @@ void check_settings(const LoaderSettings& settings, bool has_length, Location wh
     fail<Error>(loader_name, where, "with most_elements no batch is incomplete; leave out .drop_last");
 }
 
-// The items of a batch that belong to this shard. What is sorted by length is dealt forth and back, so that each shard
-// has about as much of it.
+// The items of a batch that belong to this shard. Items sorted by length are dealt forth and back, so that the sums of
+// lengths of all shards are about equal.
 std::vector<std::int64_t> own_part(std::span<const std::int64_t> items, bool sorted, const LoaderSettings& settings) {
   std::vector<std::int64_t> own;
   if (sorted) {
@@ -122,17 +122,17 @@ struct LoaderEngine::Implementation {
   LoaderSettings settings;
   Location where;
   std::int64_t size;
-  // Of the caller's thread.
+  // Used by the caller's thread only.
   std::int64_t epoch = 0;
   LoaderPosition position;
   std::vector<std::int64_t> indices;
   double seconds = 0;
-  // Of what makes the next plan: the caller's thread, or the worker that holds plan_mutex.
+  // Used by the thread that makes the next plan: the caller's, or the worker that holds plan_mutex.
   std::mutex plan_mutex;
   LoaderPosition planned;
   std::optional<Window> window;
   bool planned_all = false;
-  // Of the workers and the caller's thread, under queue_mutex.
+  // Used by the workers and the caller's thread, under queue_mutex.
   std::mutex queue_mutex;
   std::condition_variable room, arrival;
   std::vector<LoaderTask> queue;  // a ring: the batch with ticket t is at t modulo its size

@@ -63,7 +63,7 @@ void Segments::advance() {
     }
     if (stream.place < 0) continue;
     std::int64_t id = id_at(stream.place), begin = stream.step;
-    // Not begin + steps, which may be too large for an integer.
+    // The sum begin + steps may be too large for an integer.
     std::int64_t end = begin + std::min(options_.steps, length(id) - begin);
     const Tensor& sequence = sequences_[static_cast<std::size_t>(id)];
     inputs.push_back(slice(sequence, 0, begin, end));

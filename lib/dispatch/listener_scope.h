@@ -22,8 +22,8 @@ class Unobserved {
 };
 
 /// Registers a listener for this thread's ops while it lives, besides those of enclosing scopes. Scopes may end in any
-/// order. What a derived class overrides, except for `finished`, has to call the function of this class, which notifies
-/// the listener of the enclosing scope.
+/// order. A derived class's override, except of `finished`, has to call the function of this class, which notifies the
+/// listener of the enclosing scope.
 class ListenerScope : public Listener, public WaitObserver {
  public:
   explicit ListenerScope(Context& context) {

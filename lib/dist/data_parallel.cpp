@@ -61,7 +61,7 @@ std::vector<bool> equal_everywhere(const Group& group, const std::vector<std::in
   return equal;
 }
 
-// What ranks tell each other at the beginning of a step, in one sum.
+// The data that ranks exchange at the beginning of a step, in one sum.
 struct Header {
   double active = 0, count = 0, loss = 0;
   std::array<double, 3> signals{};

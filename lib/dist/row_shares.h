@@ -7,7 +7,7 @@
 
 namespace reel::detail {
 
-/// Which rank has which row of a table. A pseudorandom permutation gives each row a position, which does not depend on
+/// The rows of a table that each rank has. A pseudorandom permutation gives each row a position, which does not depend on
 /// the number of ranks; positions are dealt out to the ranks one by one.
 class RowShares {
  public:

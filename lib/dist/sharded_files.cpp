@@ -19,7 +19,7 @@ namespace reel::detail {
 
 namespace {
 
-// What PREFIX.safetensors says: which save is the latest, and of which table.
+// The contents of PREFIX.safetensors: the index of the latest save, and the table that was saved.
 struct Index {
   std::int64_t save = 0, ranks = 0, count = 0, seed = 0;
 

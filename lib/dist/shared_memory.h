@@ -17,9 +17,9 @@ class SharedMemory {
   /// Memory of `bytes` zeros for each rank of a communicator, all of whose ranks call it. Null on all of them where they
   /// are not on one machine, or the system refuses the memory.
   static std::shared_ptr<SharedMemory> make(MPI_Comm communicator, std::size_t bytes);
-  /// Not copyable.
+  /// Cannot be copied.
   SharedMemory(const SharedMemory&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   SharedMemory& operator=(const SharedMemory&) = delete;
   /// Takes the memory from this rank; others keep theirs.
   ~SharedMemory();

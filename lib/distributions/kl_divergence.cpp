@@ -21,7 +21,7 @@ Tensor divergence_from_normal(const P& p, const Normal& q, Location where) {
          p.entropy();
 }
 
-// What all divergences from a Gumbel distribution share: `moment` is E[e^(−(x − μ) / s)].
+// The divergence of any p from a Gumbel distribution: `moment` is E[e^(−(x − μ) / s)] under p.
 template <class P>
 Tensor divergence_from_gumbel(const P& p, const Gumbel& q, const Tensor& moment) {
   return log(q.scale()) + (p.mean() - q.loc()) / q.scale() + moment - p.entropy();

@@ -26,7 +26,7 @@ Tensor poisson_by_inversion(const Tensor& rate, const RandomOptions& drawn) {
   double largest = max(rate).item<double>(), bound = std::exp(-largest);
   Tensor u = rand(rate.shape(), drawn), probability = exp(-rate), distribution = probability;
   Tensor count = to(distribution <= u, DType::f64);
-  // As far as some k above the mode has a probability that u, of 53 bits, can tell from 0.
+  // Runs until every k above the mode has a probability that u, of 53 bits, cannot tell from 0.
   for (int k = 1; k <= largest || bound > 0x1p-54; ++k) {
     bound *= largest / k;
     probability = probability * rate / k;

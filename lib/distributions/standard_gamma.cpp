@@ -48,8 +48,8 @@ Tensor draw_logarithm(const Tensor& concentration, Generator* generator) {
 //     −(∂P/∂α) / p = ∫₀^z (ψ(α) − log t) (t / z)^(α − 1) e^(z − t) dt
 //                  = z ∫₀^∞ (ψ(α) − log z + s) e^(−α s + z (1 − e^−s)) ds,
 //
-// and because ∫₀^∞ (log t − ψ(α)) t^(α − 1) e^−t dt = 0, that integral is also the one over negative s, negated. Of the
-// two the one is computed in which z is not the larger part of the distribution, so that little cancels. In the lower
+// and because ∫₀^∞ (log t − ψ(α)) t^(α − 1) e^−t dt = 0, that integral is also the one over negative s, negated. The one
+// of the two is computed in which z is not the larger part of the distribution, so that little cancels. In the lower
 // one α is first raised by 1, by the recurrence of P, because for small α the integrand is otherwise too wide:
 //
 //     ∂ log z / ∂α (z; α) = (z ∂ log z / ∂α (z; α + 1) + ψ(α + 1) − log z) / α.
@@ -70,7 +70,7 @@ Tensor implicit_derivative(const Tensor& log_z, const Tensor& alpha) {
   }
   Tensor c = digamma(a) - log_z, column_of_end = unsqueeze(end, -1), column_of_a = unsqueeze(a, -1),
          column_of_z = unsqueeze(z, -1), column_of_c = unsqueeze(c, -1), integral;
-  // As many points at once as keep the integrand in the cache, or all.
+  // The number of points at a time keeps the integrand in the cache.
   std::int64_t count = std::ssize(legendre), together = std::clamp<std::int64_t>(65536 / (alpha.numel() + 1), 1, count);
   for (std::int64_t first = 0; first < count; first += together) {
     std::vector<double> points, weights;

@@ -31,7 +31,7 @@ namespace {
 constexpr const char* read_audio_name = "io::read_audio";
 constexpr const char* write_wav_name = "io::write_wav";
 
-// What libsndfile reads.
+// libsndfile's own limit.
 constexpr std::size_t most_channels = 1024;
 
 class SoundFile {

@@ -20,7 +20,7 @@ namespace reel::io {
 
 using namespace detail;
 
-// As dlpack.h lays them out on a machine of 64 bits.
+// The layout in dlpack.h on a machine of 64 bits.
 static_assert(sizeof(DLTensor) == 48 && offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, byte_offset) == 40);
 static_assert(sizeof(DLManagedTensor) == 64 && offsetof(DLManagedTensor, deleter) == 56);
 static_assert(sizeof(DLManagedTensorVersioned) == 80 && offsetof(DLManagedTensorVersioned, dl_tensor) == 32);

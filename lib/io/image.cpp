@@ -45,7 +45,7 @@ Pixels with_channels(Pixels pixels, int channels) {
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint8_t* pixel = &pixels.values[static_cast<std::size_t>(i * pixels.channels)];
     Colour colour = colour_of(pixel, pixels.channels);
-    // What is grey in the file stays as it is.
+    // Grey pixels of the file stay as they are.
     if (channels == 1) {
       made.values.push_back(pixels.channels < 3 ? pixel[0] : grey_of(colour));
       continue;

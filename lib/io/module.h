@@ -7,7 +7,7 @@
 
 namespace reel::detail {
 
-/// Which shared module has a table of functions, and what it must agree with.
+/// The shared module that has a table of functions, and the version that it must have.
 struct ModuleName {
   const char* name;       ///< "reel_files" of libreel_files.so
   const char* purpose;    ///< what programs need it for, in the plural: "compressed files and images"
@@ -39,7 +39,7 @@ struct PositionedSink {
 /// with libreel.so and libreel.a alike.
 using ModuleTable = const void*(std::uint32_t version, std::size_t bytes) noexcept;
 
-/// What a module's `reel_module_table` returns to a program that was built for this version and size of its table.
+/// The result of a module's `reel_module_table` for a program that was built for this version and size of its table.
 template <class Table>
 const void* table_if_compatible(const Table& table, std::uint32_t version, std::size_t bytes) noexcept {
   return version == Table::module.version && bytes == sizeof table ? &table : nullptr;

@@ -222,7 +222,7 @@ void PickleMachine::push_function(std::string_view module, std::string_view name
   for (std::string_view one :
        {"collections OrderedDict", "torch Size", "torch._utils _rebuild_tensor_v2", "torch._utils _rebuild_parameter"})
     if (one == both) kept = one;
-  // Of all other names only the last word is shown, in messages.
+  // All other names are shown in messages only, by their last word.
   push_node(Kind::function)->text = kept.empty() ? name : kept;
 }
 

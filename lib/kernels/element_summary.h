@@ -5,7 +5,7 @@
 
 namespace reel::detail {
 
-/// What a recording keeps of the elements of a tensor.
+/// Statistics of a tensor's elements that a recording keeps.
 struct ElementSummary {
   double min = std::numeric_limits<double>::infinity();   ///< of the finite elements; infinity: there is none
   double max = -std::numeric_limits<double>::infinity();  ///< of the finite elements; −infinity: there is none

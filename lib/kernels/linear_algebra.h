@@ -8,7 +8,7 @@ struct TriangleAttributes {
   std::int64_t upper, transposed, unit_diagonal;
 };
 
-/// Kernels on matrices in the last two axes: all f32 or f64, contiguous, with equal leading axes. Those that can fail
+/// Kernels on matrices in the last two axes: all f32 or f64, contiguous, with equal leading axes. Kernels that can fail
 /// return the index of the first matrix that does, counted along the batch, else −1.
 struct LinearAlgebraKernels {
   std::int64_t (*solve)(const View& out, const View& a, const View& b);

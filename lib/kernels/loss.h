@@ -12,7 +12,7 @@ struct CtcTargets {
   std::int64_t blank;
 };
 
-/// Which input is invalid.
+/// The invalid input of a CTC loss.
 struct CtcFault {
   enum class What : std::uint8_t { input_length, target_length, label } what;
   std::int64_t value, example;

@@ -58,7 +58,7 @@ struct WholeLayer {
   View counts;
 };
 /// The offsets, in elements, of W_xᵀ (G H, I), W_hᵀ (G H, H), and the biases of x W_x and of h W_h (G H), among the
-/// packed weights of a layer. Of gru, the second bias holds b_m, which is added within the reset gate's product with q.
+/// packed weights of a layer. gru's second bias holds b_m, which is added within the reset gate's product with q.
 struct WeightLayout {
   std::int64_t input_weights, state_weights, input_bias, state_bias;
   bool operator==(const WeightLayout&) const = default;

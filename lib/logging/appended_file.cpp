@@ -50,7 +50,7 @@ int AppendedFile::write_waiting() noexcept {
     else if (count == 0 || errno != EINTR)
       code = count == 0 ? ENOSPC : errno;
   }
-  // What is left continues a record that may be on the disk in part.
+  // The remainder continues a record that may be on the disk in part.
   waiting_.erase(0, done);
   return code;
 }

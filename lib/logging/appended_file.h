@@ -10,8 +10,8 @@
 
 namespace reel::logging {
 
-/// A file that grows at its end. The library has made its name, where no link is followed. What is appended waits in
-/// memory, and `flush` hands it to the system in one piece, so that a reader of the file of a killed process finds whole
+/// A file that grows at its end. The library has made its name, where no link is followed. Appended bytes wait in memory,
+/// and `flush` hands them to the system in one piece, so that a reader of the file of a killed process finds whole
 /// records.
 class AppendedFile {
  public:

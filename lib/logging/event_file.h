@@ -8,7 +8,7 @@
 
 namespace reel::logging {
 
-/// What the names of event files begin with.
+/// The prefix of the names of event files.
 constexpr const char* event_file_prefix = "events.out.tfevents.";
 
 /// Creates an event file in a folder, which is created if it does not exist, and begins it. TensorBoard reads the files

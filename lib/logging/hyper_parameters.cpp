@@ -15,7 +15,7 @@ constexpr std::uint32_t data_experiment = 2, data_session = 3;
 constexpr std::uint32_t experiment_time = 3, experiment_parameters = 4, experiment_metrics = 5;
 constexpr std::uint32_t parameter_name = 1, parameter_type = 4, metric_name = 1, metric_tag = 2;
 constexpr std::uint32_t session_parameters = 1, session_start_time = 5, map_key = 1, map_value = 2;
-// Those of google.protobuf.Value.
+// Field numbers of google.protobuf.Value.
 constexpr std::uint32_t value_number = 2, value_text = 3, value_boolean = 4;
 
 // A DataType.

@@ -80,7 +80,7 @@ std::string quoted(std::string_view text) {
 
 constexpr std::string_view entry_start = "embeddings {\n", entry_end = "}\n";
 
-// What a file of entries has beside the entry of a tag.
+// The entries of a file except the entry of a tag.
 std::string other_entries(const std::string& path, std::string_view tag_line, Location where) {
   struct stat found;
   if (lstat(path.c_str(), &found) != 0 && errno == ENOENT) return {};

@@ -19,7 +19,7 @@ namespace reel::logging {
 /// The open files of a Writer. Its functions are called with the mutex held, but for `log`, `add_picture` and those that only return a member.
 class Writer::Files {
  public:
-  /// What all values of one call have in common.
+  /// The time, step and name that all values of one call share.
   struct Entry {
     double now;  ///< seconds since 1970
     std::int64_t step;

@@ -31,7 +31,7 @@ struct ModuleLayout {
 
 #pragma GCC diagnostic pop
 
-/// What debuggers need to know of modules.
+/// The layout of modules, for debuggers.
 extern "C" {
 extern const decltype(reel::nn::ModuleLayout::numbers) reel_layout_of_modules;
 [[gnu::used]] constexpr decltype(reel::nn::ModuleLayout::numbers) reel_layout_of_modules =

@@ -58,7 +58,7 @@ Tensor detail::divided_by_spectral_norm(const Tensor& weight, std::int64_t axis,
   Shape order{axis};
   for (std::int64_t other : axes_but(weight, axis)) order.push_back(other);
   Tensor matrix = reshape(permute(weight, order), {weight.size(axis), -1});
-  // What the tape keeps must be copies: the next call in training overwrites u and v.
+  // The tape must keep copies: the next call in training overwrites u and v.
   Tensor left, right;
   {
     NoRecord pause;

@@ -33,7 +33,7 @@ bool has_only(std::string_view name, std::string_view others) {
   return !name.empty() && std::ranges::all_of(name, fits);
 }
 
-// What a call has made of a tensor, ready to replace it.
+// The tensor that a call has made of `before`, ready to replace it.
 Tensor checked(const char* optimiser, const std::string& what, const Tensor& before, const Tensor& after,
                Location where) {
   if (!after.defined()) fail<Error>(optimiser, where, "update left {} undefined", what);

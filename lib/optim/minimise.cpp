@@ -100,7 +100,7 @@ Tensor newton_direction(Objective& objective, const Tensor& x, const Tensor& gra
   for (std::int64_t i = 0; i < 2 * x.numel() + 10; ++i) {
     Tensor product = objective.hessian_times(x, search);
     double curvature = dot(search, product);
-    // Of negative curvature, or none that can be seen: the best direction so far, or steepest descent.
+    // If the curvature is negative or rounds to 0: the best direction so far, or steepest descent.
     if (!(curvature > std::numeric_limits<double>::epsilon() * dot(search, search))) return i == 0 ? search : direction;
     double length = squares / curvature;
     direction = direction + search * length;
@@ -169,7 +169,7 @@ Minimum by_lbfgs(Objective& objective, const Tensor& start, const MinimiseOption
           gradient <= options.gradient_tolerance};
 }
 
-// What least_squares knows of a place.
+// The linearisation of a least-squares problem at a point.
 struct Linearised {
   double value;             // ½ Σ r²
   Tensor normal, gradient;  // JᵀJ and Jᵀr

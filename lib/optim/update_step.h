@@ -26,7 +26,7 @@ class UpdateStep {
   friend bool operator==(const UpdateStep& a, const UpdateStep& b) {
     return a.has_kernel_of(b) && std::memcmp(a.numbers_, b.numbers_, sizeof a.numbers_) == 0;
   }
-  /// What a graph that repeats the step copies to its device.
+  /// The bytes that a graph which repeats the step copies to its device.
   std::span<const std::byte> numbers() const { return numbers_; }
 
  private:

@@ -61,7 +61,7 @@ struct RecordLayout {
 
 #pragma GCC diagnostic pop
 
-/// What debuggers need to know of tensors and tapes.
+/// The layout of tensors and tapes, for debuggers.
 extern "C" {
 extern const decltype(reel::detail::RecordLayout::numbers) reel_layout_of_tensors;
 [[gnu::used]] constexpr decltype(reel::detail::RecordLayout::numbers) reel_layout_of_tensors =

@@ -10,7 +10,8 @@
 
 namespace reel::detail {
 
-/// What a scope sets on its thread while it is open. Of several open scopes with one setting, the innermost decides.
+/// The setting that a scope changes on its thread while it is open. The innermost of several open scopes with one setting
+/// decides.
 enum class Setting : std::uint8_t { recording, device, autocast, listener, wait_listener };
 
 /// The value of a scope of `Setting::recording`, with the reason for it.

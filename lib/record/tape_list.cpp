@@ -192,7 +192,7 @@ std::uint32_t TapeList::unusual_slot(const OpInfo& op, Body& body, const Locatio
   return 0;
 }
 
-// As check_tracked_values, for a tape that has finished: the tensor has no slot for tracked values in its storage.
+// The check of check_tracked_values for a tape that has finished: the tensor has no slot for tracked values in its storage.
 void TapeList::check_forgotten_values(const char* op, const Tensor& tensor, Location where) const {
   const Body& body = tensor.body();
   const Storage& storage = *body.storage;
@@ -337,7 +337,7 @@ void TapeList::end() noexcept {
   if (std::exchange(depth, 0) > 0) clear();
 }
 
-// As in the arena, capacity is kept for the next epochs, an eighth less after each that needs less.
+// Keeps capacity for the next epochs, as the arena does: an eighth less after each epoch that needs less.
 void TapeList::clear_slots() noexcept {
   kept_slots_ = std::max(slots_.size(), kept_slots_ - kept_slots_ / 8);
   slots_.resize(1);

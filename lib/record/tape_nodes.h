@@ -20,7 +20,7 @@ struct TapeNode {
   std::uint32_t first_input, input_count = 0;  // in the list of all sources: those of the inputs that are tracked
 };
 
-/// What a thread's tapes have recorded: leaves, then entries in the order of execution.
+/// The nodes that a thread's tapes have recorded: leaves, then entries in the order of execution.
 class TapeNodes {
  public:
   explicit TapeNodes(const TapeList& list);

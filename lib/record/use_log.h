@@ -12,8 +12,8 @@
 
 namespace reel::detail {
 
-/// Which ops have used untracked tensors while a tape recorded. Tracking such a tensor afterwards would lose the use's
-/// contribution to the gradient, so it is refused with an error that names the use.
+/// Records the ops that have used untracked tensors while a tape recorded. Tracking such a tensor afterwards would lose
+/// the use's contribution to the gradient, so it is refused with an error that names the use.
 ///
 /// An untracked tensor's `Body::epoch` holds a mark: the sign bit; the serial number of the use; the period in which it
 /// took place. A period begins with each tape, and when the outermost one forgets what it has recorded; no two periods

@@ -38,7 +38,7 @@ class BackgroundTask {
   bool await_start();
   void run();
 
-  // Of the thread that starts functions while running_ is false, else of the one that runs them.
+  // Used by the thread that starts functions while running_ is false, else by the one that runs them.
   std::function<void()> function_;
   std::exception_ptr error_;
   std::atomic<bool> running_ = false;

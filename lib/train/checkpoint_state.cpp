@@ -52,7 +52,7 @@ class Restoring {
       before_.push_back(entry->object->state(where));
       entry->object->add_names(entry->name, before_.back(), matching_.names);
       std::vector<Tensor> no_buffers;
-      // Those of weights are only compared.
+      // Weights are only compared.
       if (!has_weights(*entry)) make_own(before_.back(), no_buffers, where);
     }
     states_.resize(order_.size());
@@ -60,7 +60,7 @@ class Restoring {
   }
 
   void match(TensorsByPart saved, const std::string& optional_part) {
-    // What other objects take depends on which weights fit.
+    // The weights are matched first: the tensors that other objects take depend on which weights fit.
     for (bool weights : {true, false})
       for (std::size_t i = 0; i < order_.size(); ++i)
         if (has_weights(*order_[i]) == weights) match_one(i, saved, optional_part);

@@ -43,7 +43,7 @@ void restore(const std::vector<CheckpointEntry>& entries, TensorsByPart saved, c
 
 namespace reel::train {
 
-/// What a Checkpoint consists of.
+/// The members of a Checkpoint.
 struct Checkpoint::State {
   State(std::string directory, const CheckpointOptions& options, Location where);
   ~State();
@@ -78,7 +78,7 @@ struct Checkpoint::State {
 
 namespace reel::detail {
 
-/// What `nn::fit` does with a checkpoint beside what its public functions do.
+/// The functions of a checkpoint that only `nn::fit` calls.
 struct CheckpointForFit {
   /// Adds an object under a name unless a part has it already.
   template <class T>

@@ -15,7 +15,7 @@ constexpr const char* checksums_key = "checksums";
 /// in about 10¹⁹ cases. The tensors are on the CPU.
 std::string checksums_of(std::span<const NamedTensor> tensors, const io::Metadata& metadata);
 
-/// What is damaged in the contents of a file, as a predicate: "has a damaged tensor 'w'"; empty if nothing is.
+/// The damage in the contents of a file, as a predicate: "has a damaged tensor 'w'"; empty if there is none.
 std::string damage_of(const io::Contents& contents);
 
 }  // namespace reel::detail

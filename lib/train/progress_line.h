@@ -6,7 +6,7 @@
 
 namespace reel::nn {
 
-/// What a line of progress shows.
+/// The data that a line of progress shows.
 struct ProgressState {
   std::string_view label, unit;
   std::int64_t total;  ///< −1: unknown

@@ -12,7 +12,7 @@
 
 namespace reel::detail {
 
-/// What a snapshot file holds, and what is decided when it is written.
+/// The contents of a snapshot file, and what is decided when it is written.
 struct Snapshot {
   std::int64_t step = 0;
   std::optional<double> score = {};

@@ -23,8 +23,8 @@ bool can_share_short_loops();
 
 }  // namespace parallel
 
-/// Calls body(begin, end) for pieces that make up [0, count), some concurrently. What is written must not depend on
-/// where the pieces begin: results are equal for any number of threads.
+/// Calls body(begin, end) for pieces that make up [0, count), some concurrently. The body's results must not depend on
+/// where the pieces begin: they are equal for any number of threads.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, Body body) {
   if (count <= grain) {

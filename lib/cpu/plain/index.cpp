@@ -111,7 +111,7 @@ int longest_axis(const View& x, int but) {
   return longest;
 }
 
-// As for_each_indexed, for all of `index`; threads divide the axis `split`, and write adjacent parts of `written`.
+// Calls for_each_indexed for all of `index`; threads divide the axis `split`, and write adjacent parts of `written`.
 template <class F>
 void for_all_indexed(const View& index, const View& a, const View& b, int axis, int split, const View& written, F f) {
   if (index.numel == 0) return;

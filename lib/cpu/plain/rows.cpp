@@ -77,7 +77,7 @@ class RowPairs {
     });
   }
 
-  /// As in_parallel, but no two threads get the same indexed row, and the pairs of each row are in order.
+  /// Calls f as in_parallel does, but an indexed row belongs to one thread, and the pairs of each row are in order.
   template <class F>
   void in_parallel_by_row(F f) const {
     std::int64_t count = indices_.numel, threads = parallel::threads(), work = outer_count_ * count * row_size_;

@@ -11,7 +11,7 @@ namespace {
 // std::regex takes stack for each byte.
 constexpr std::size_t most_searched_bytes = 4096;
 
-// What `lt` is asked for.
+// The arguments of `lt`.
 struct Listing {
   const TensorFilter* filter = nullptr;
   std::optional<std::regex> name;

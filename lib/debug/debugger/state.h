@@ -42,7 +42,7 @@ struct Condition {
   bool is_position = false;  ///< true if it matches all ops from the first one on
 };
 
-/// What the commands work on.
+/// The state that commands read and change.
 struct Debugger::State {
   const RecordedRun& run;
   DebuggerOptions options;

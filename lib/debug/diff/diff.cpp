@@ -110,7 +110,7 @@ class Comparison {
                      a_goes_on ? "first" : "second", next.id, sentence_of(next))});
   }
 
-  // What makes two ops other ones, apart from their values; empty: nothing.
+  // The difference that makes two ops other ones, apart from their values; empty: none.
   std::string other_op(const RecordedOp& a, const RecordedOp& b) const {
     std::string reason;
     if (a.op != b.op || a.kind != b.kind)

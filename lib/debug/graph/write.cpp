@@ -23,7 +23,7 @@ std::string_view class_of(GraphNodeKind kind) {
   return "op";
 }
 
-// What a node says: its label with its count, its shape, and its place.
+// The text of a node: its label with its count, its shape, and its location.
 std::vector<std::string> lines_of(const GraphNode& node) {
   std::vector<std::string> lines{node.count > 1 ? fmt::format("{} ×{}", node.label, node.count) : node.label};
   if (node.kind == GraphNodeKind::failed) lines[0] = "✗ " + lines[0];

@@ -199,8 +199,8 @@ class Profile::Collector : public ListenerScope, public GroupListener {
     if (ranges_) begin_range("", call.op.name, where, here.module_call ? modules_[module_index(here)] : modules_[0]);
     started_.push_back({&call, ticks()});
   }
-  // When the call has started, which is measured no longer; 0 if it is not measured. Of several examples the calls do not
-  // end in the order of their starts.
+  // Removes a call from the measured ones and returns its time of start; 0 if it is not measured. Calls of several examples
+  // do not end in the order of their starts.
   std::uint64_t take_started(const Call& call) noexcept {
     for (std::size_t i = started_.size(); i-- > 0;)
       if (started_[i].call == &call) {

@@ -25,8 +25,7 @@ using namespace detail;
 namespace {
 
 constexpr const char* read_name = "RecordedRun::read";
-// Of a segment that Recording writes.
-// Sums of two are no overflow.
+// The largest number in a segment that Recording writes: the sum of two does not overflow.
 constexpr std::int64_t most_number = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr std::uint64_t least_segment_bytes = std::uint64_t{1} << 16, most_segment_bytes = std::uint64_t{1} << 24;
 
@@ -139,7 +138,7 @@ class RecordingReader {
   void read_segment(std::uint64_t offset) {
     std::uint64_t count = word(offset + 8);
     std::uint64_t most = std::min(segment_bytes_, file_.size() - offset) - segment_header_bytes;
-    // What lies beyond the end of a file that was cut is lost.
+    // The rest of a record beyond the end of a file that was cut is lost.
     std::string text = bytes(offset + segment_header_bytes, std::min(count, most));
     RecordReader records(text);
     texts_.assign(1, std::string_view());

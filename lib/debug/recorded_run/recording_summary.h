@@ -9,7 +9,7 @@
 
 namespace reel::debug {
 
-/// What the file of a recording holds, in numbers.
+/// The size and contents of a recording's file, in numbers.
 struct RecordingSummary {
   std::string program;                                ///< the command line of the recorded program
   bool is_complete = false;                           ///< true if the recording was closed

@@ -23,7 +23,7 @@ RecordedStatistics statistics_of(const detail::ElementSummary& summary, std::int
 /// Turns what a thread runs into recorded ops, while it lives.
 class Recorder : public ListenerScope {
  public:
-  /// What is recorded.
+  /// The kinds of data that are recorded.
   struct Options {
     bool statistics = true, fingerprints = true, updates = true;
     std::int64_t value_elements = 0;
@@ -85,7 +85,7 @@ class Recorder : public ListenerScope {
     const detail::Entry* entry;
     RecordedOp op;
   };
-  // What is known of the op of an entry on the tape.
+  // The op of an entry on the tape.
   struct Forward {
     std::uint64_t id;
     std::string_view module, notes;

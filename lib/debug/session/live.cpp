@@ -47,7 +47,7 @@ Session::Live::~Live() {
   try {
     if (server_) tell("reel: the program is at the end of the session, and waits for the page; `continue` ends it\n");
     stop_after(run_.ops().back(), "the end of the session");
-  } catch (...) {  // What commands throw, too, cannot leave a destructor.
+  } catch (...) {  // Exceptions, those of commands too, cannot leave a destructor.
   }
 }
 

@@ -47,7 +47,7 @@ class Session::Live final : public Recorder {
   void record_name(TensorId id, std::string_view name) override;
   /// To the program's terminal.
   void tell(std::string_view text) const;
-  /// What the debugger prints.
+  /// Prints text of the debugger.
   void print(std::string_view text);
 
   std::optional<std::string> reason_to_stop(const RecordedOp& op);

@@ -65,7 +65,7 @@ void LivePage::renamed(TensorId id) {
   if (renamed_.size() > 2 * run_.ops().size() + most_newest) forget_dropped();
 }
 
-// Of ops that the run has dropped.
+// Removes and counts the entries of ops that the run has dropped.
 void LivePage::forget_dropped() {
   for (; !arrived_.empty() && !run_.find(arrived_.front()); ++arrived_dropped_) arrived_.pop_front();
   for (; !renamed_.empty() && !run_.tensor(renamed_.front()); ++renamed_dropped_) renamed_.pop_front();

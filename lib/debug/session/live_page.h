@@ -18,7 +18,7 @@
 
 namespace reel::debug {
 
-/// What a served page shows of a session, and what it asks for: all on the session's thread.
+/// Answers the requests of a served page about a session: all on the session's thread.
 class LivePage {
  public:
   /// All arguments must outlive it.
@@ -61,7 +61,7 @@ class LivePage {
     int line;
     std::string module;
   };
-  // What the page has, and wants.
+  // The data that the page has, and its requests.
   struct Progress {
     std::size_t ops = 0, texts = 0, updates = 0, names = 0, printed = 0;
     bool newest = false;

@@ -15,7 +15,7 @@
 
 namespace reel::debug {
 
-/// What a page asks for: the part of the address behind the token, such as "data", and the body.
+/// A page's request: the part of the address behind the token, such as "data", and the body.
 struct PageRequest {
   std::string what, body;
 };

@@ -12,12 +12,12 @@
 
 namespace reel::debug {
 
-/// What `watch` looks for, and what it has to remember of earlier ops for that.
+/// The conditions of `watch`, and the state of earlier ops that they need.
 class Watches {
  public:
   void add(const Watch& watch) { watches_.push_back(watch); }
   void clear() { watches_.clear(); }
-  /// What a watch has found in the op's outputs; none: nothing. To be called for each op, once.
+  /// The finding of a watch in the op's outputs; empty: none. To be called for each op, once.
   std::optional<std::string> found_in(const RecordedOp& op);
 
  private:

@@ -35,7 +35,7 @@ struct ImageSize {
   std::uint64_t least_bytes;              ///< a file with fewer bytes cannot hold such an image
 };
 
-/// The functions of libreel_files.so. Those that return bool return false after they have written a message, a
+/// The functions of libreel_files.so. Functions that return bool return false after they have written a message, a
 /// predicate about the file such as "is cut off".
 struct FilesTable {
   static constexpr ModuleName module = {"reel_files", "compressed files and images",

@@ -35,7 +35,7 @@ struct Hdf5Visitor {
 
 struct OpenHdf5;
 
-/// The functions of libreel_hdf5.so. Those that return bool return false after they have written a message, a predicate
+/// The functions of libreel_hdf5.so. Functions that return bool return false after they have written a message, a predicate
 /// about the file such as "is cut off".
 struct Hdf5Table {
   static constexpr ModuleName module = {"reel_hdf5", "HDF5 files", "libhdf5-103-1", 4};

@@ -14,7 +14,7 @@ namespace {
 // A progressive file may say in a few bytes each that the whole image is to be passed over again.
 constexpr int most_scans = 100;
 
-// What libjpeg calls on failure; `base` comes first, so that a pointer to it is one to this.
+// Handler of libjpeg's failures; `base` comes first, so that a pointer to it is one to this.
 struct Failure {
   jpeg_error_mgr base;
   std::jmp_buf exit;

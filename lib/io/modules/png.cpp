@@ -51,7 +51,7 @@ void convert_to_bytes(png_structp png) {
 // Deflate expands a byte to at most 1032.
 std::uint64_t least_bytes_of(png_structp png, png_infop info) {
   std::uint64_t bits = std::uint64_t{png_get_bit_depth(png, info)} * png_get_channels(png, info);
-  // Of an interlaced file, as of others, each row takes at least its bits.
+  // Each row takes at least its bits, in an interlaced file, too.
   std::uint64_t row = (bits * png_get_image_width(png, info) + 7) / 8;
   return row * png_get_image_height(png, info) / 1032;
 }

@@ -7,7 +7,7 @@
 
 namespace reel::detail {
 
-/// What a sound file says of itself.
+/// The size of a sound, from the header of its file.
 struct SoundSize {
   std::uint32_t channels, sample_rate;
   std::uint64_t frames;  ///< when written or read whole; `unknown_frames` if the file does not say
@@ -18,7 +18,7 @@ constexpr std::uint64_t unknown_frames = UINT64_MAX;
 /// A file while it is read.
 struct OpenSound;
 
-/// The functions of libreel_sound.so. Those that return bool return false after they have written a message, a predicate
+/// The functions of libreel_sound.so. Functions that return bool return false after they have written a message, a predicate
 /// about the file such as "is cut off".
 struct SoundTable {
   static constexpr ModuleName module = {"reel_sound", "sound files", "libsndfile1", 1};

@@ -118,7 +118,7 @@ void close_member(OpenMember* member) noexcept {
   delete member;
 }
 
-// What libzip writes an archive to, with the position that it has reached.
+// The sink to which libzip writes an archive, with the position that it has reached.
 struct Output {
   PositionedSink sink;
   std::uint64_t position = 0, end = 0;

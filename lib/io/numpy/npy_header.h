@@ -10,7 +10,7 @@
 
 namespace reel::io {
 
-/// The kind of an array's elements in a file. Those that no tensor has are converted.
+/// The kind of an array's elements in a file. Kinds that no tensor has are converted.
 struct NpyElement {
   DType dtype;         ///< of the tensor
   std::size_t bytes;   ///< of an element in the file
@@ -21,7 +21,7 @@ struct NpyElement {
   bool is_widened() const { return bytes != size_of(dtype); }
 };
 
-/// What the header of an `.npy` file says.
+/// The contents of an `.npy` file's header.
 struct NpyHeader {
   NpyElement element;
   Shape shape;
@@ -42,7 +42,7 @@ constexpr std::uint64_t most_npy_header_bytes = 1 << 16;
 /// Parses a header, the text of a Python dictionary. Throws: std::runtime_error with a predicate about the file.
 NpyHeader parsed_npy(std::string_view text, bool widens);
 
-/// What precedes the elements of a contiguous array in a file of version 1.0, a multiple of 64 bytes.
+/// The bytes before the elements of a contiguous array in a file of version 1.0, a multiple of 64.
 std::string npy_prelude(DType dtype, const Shape& shape);
 
 }  // namespace reel::io

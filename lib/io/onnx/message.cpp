@@ -18,7 +18,7 @@ namespace {
 
 namespace proto = ::onnx;
 
-// Of graphs in graphs; protobuf's own limit is on messages.
+// The limit of graphs in graphs; protobuf's own limit is on messages.
 constexpr int deepest_graph = 16;
 
 // A predicate about the file.

@@ -80,7 +80,7 @@ struct OnnxGraph {
   std::vector<OnnxValue> inputs, outputs;
 };
 
-/// What a file has.
+/// The contents of a file.
 struct OnnxModel {
   std::int64_t ir_version = 0, opset = 0;
   std::string producer, producer_version;

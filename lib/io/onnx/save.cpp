@@ -33,7 +33,7 @@ using namespace detail;
 
 namespace {
 
-// That of ONNX 1.12, and the file format that goes with it.
+// The operator set of ONNX 1.12, and the file format that goes with it.
 constexpr std::int64_t operator_set = 17, file_format = 8;
 
 void check_names(const std::vector<Input>& inputs, const SaveOptions& options, Location where) {

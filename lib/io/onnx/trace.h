@@ -31,7 +31,7 @@ struct TracedValue {
 
 struct Trace;
 
-/// What a step is.
+/// The kind of a step.
 enum class StepKind : std::uint8_t { op, size, scan, loop };
 
 /// An op, the size of an axis, or a loop with its body, in the order in which they ran.
@@ -49,8 +49,8 @@ struct TracedStep {
   const char* name() const;
 };
 
-/// What one call of a function did. The trace of a loop's body has the values of the trace around it in it, too: those
-/// that the body uses are found there by their ids in `captured`.
+/// The steps and values of one call of a function. The trace of a loop's body also has the values of the enclosing trace
+/// that the body uses: `captured` has their ids there.
 struct Trace {
   std::vector<TracedValue> values;
   std::vector<TracedStep> steps;

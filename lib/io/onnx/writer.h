@@ -30,7 +30,7 @@ detail::OnnxAttribute attribute(const char* name, std::vector<std::int64_t> valu
 detail::OnnxAttribute attribute(const char* name, std::vector<std::string> values);
 detail::OnnxAttribute attribute(const char* name, std::shared_ptr<detail::OnnxGraph> graph);
 
-/// What the writers of a model's graphs share.
+/// State shared by the writers of a model's graphs.
 struct Export {
   detail::OnnxGraph& root;
   const NamedAxes& axes;

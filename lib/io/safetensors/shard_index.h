@@ -10,7 +10,7 @@ namespace reel::io {
 
 class Reader;
 
-/// Of each tensor of a checkpoint in several files, the file that has it, relative to the index's folder.
+/// Maps each tensor of a checkpoint in several files to the file that has it, relative to the index's folder.
 using ShardIndex = std::map<std::string, std::string>;
 
 /// True for a file that is JSON, which no safetensors file is that anyone could load: its first eight bytes would be

@@ -111,7 +111,7 @@ std::vector<At<double>> thinned(const std::vector<At<double>>& points, std::size
   for (std::size_t part = 0; part < parts; ++part) {
     auto begin = points.begin() + static_cast<std::ptrdiff_t>(points.size() * part / parts);
     auto end = points.begin() + static_cast<std::ptrdiff_t>(points.size() * (part + 1) / parts);
-    // What is not finite comes first in this order, so that it is kept.
+    // Values that are not finite come first in this order, so that they are kept.
     auto rank = [](const At<double>& point) {
       return std::isfinite(point.value) ? point.value : -std::numeric_limits<double>::infinity();
     };

@@ -138,7 +138,7 @@ class Page {
         "step</th><th class=\"number\">last</th><th class=\"number\">least</th><th class=\"number\">largest</th></tr>";
     for (const ChartCurve& curve : curves) {
       const auto& all = runs_[curve.run].numbers.find(tag)->second;
-      // Of a number and NaN, `fmin` and `fmax` give the number.
+      // `fmin` and `fmax` skip NaN.
       double least = all.front().value, largest = least;
       for (const At<double>& point : all) {
         least = std::fmin(least, point.value);

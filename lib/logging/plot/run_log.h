@@ -26,8 +26,8 @@ struct At {
 template <class T>
 using Logged = std::map<std::string, std::vector<At<T>>, std::less<>>;
 
-/// What a folder of logs has of one run. Of long runs it keeps the last pictures and texts, and histograms at steps that
-/// are spread evenly.
+/// The logs of one run in a folder. For long runs it keeps the last pictures and texts, and histograms at steps that are
+/// spread evenly.
 struct RunLog {
   std::string name;  ///< the folder relative to that which is read; empty for that itself
   Logged<double> numbers;
@@ -45,7 +45,7 @@ struct RunLog {
   bool empty() const;
 };
 
-/// What a folder and those within it have of all runs.
+/// The logs of all runs in a folder and in those within it.
 struct FolderLog {
   std::vector<RunLog> runs;           ///< in the order of their names
   std::vector<std::string> left_out;  ///< a sentence for each file that could not be read whole

@@ -210,7 +210,7 @@ struct Operands {
     return extent + 1;
   }
 
-  // What to try where x has its channels at the end and the layout says otherwise, or the reverse.
+  // The hint of an error where x has its channels at the end and the layout says otherwise, or the reverse.
   std::string layout_hint(std::int64_t groups, std::int64_t per_group) const {
     bool last = layout == Layout::nhwc;
     auto fits = [&](std::int64_t channels) { return channels % groups == 0 && channels / groups == per_group; };
@@ -345,7 +345,7 @@ Tensor conv_transposed_batch(int spatial, const Arg& given_x, const Arg& given_w
         fail<ShapeError>(name, all.where, "output_size {} of spatial axis {} must be in [{}, {}] ({})", sizes[i], i,
                          least, least + stride - 1, all.shapes());
     }
-    // That of the convolution of which this is the gradient.
+    // The padding of the convolution of which this is the gradient.
     c.padding[own] = same ? std::max<std::int64_t>(reach + extent - sizes[i], 0) / 2 : padding;
     if (all.size(i) == 0 || sizes[i] < 1)
       fail<ShapeError>(name, all.where, "nothing is left of spatial axis {} of the result, with padding {} ({})", i,

@@ -29,7 +29,7 @@ struct BinaryOperands {
   BinaryOperands(const char* op, const Arg& a, const Arg& b, Types types);
   DType dtype;
   Operand a, b;
-  /// That to which they broadcast.
+  /// The shape to which they broadcast.
   Shape shape;
 };
 

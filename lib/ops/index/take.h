@@ -5,7 +5,7 @@
 #include "../../core/op.h"
 #include "../../record/gradient.h"
 
-// What the ops that take rows have in common.
+// Functions shared by the ops that take rows.
 
 namespace reel::detail {
 

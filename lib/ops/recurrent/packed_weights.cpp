@@ -77,8 +77,8 @@ bool find_part(Part& part, std::uint32_t& version, const Tensor& x) {
   return true;
 }
 
-// What a thread has packed. A parameter that was freed is not requested again, because no other has its number, and is
-// evicted in time.
+// A thread's cache of packed weights. A parameter that was freed is not requested again, because no other has its id, and
+// is evicted in time.
 class PackedLayers {
  public:
   /// Undefined if these versions are not packed; an older version is released, so that its memory serves the new one.

@@ -66,7 +66,7 @@ struct CellActivationAttributes {
   }
 };
 
-/// Which cell a net has, whether it runs from the last step to the first, and how its weights are rounded.
+/// The cell of a net, whether it runs from the last step to the first, and how its weights are rounded.
 struct NetAttributes {
   std::int64_t cell_index, reverse;
   WeightAttributes weights = {};

@@ -62,7 +62,7 @@ Tensor gradient_of_p(const Tensor& da, std::int64_t size, int children, bool is_
   return concat({slice(d, -1, 0, 3 * size), forget}, -1);
 }
 
-// Of all h side by side. H, which dW is computed from, has a gradient of its own in second order.
+// The gradient of all h, concatenated. H, which dW is computed from, has a gradient of its own in second order.
 Tensor gradient_of_children(Gradient& g, const Tensor& da) {
   Tensor dh = times_transposed(g, da, g.saved_input(1));
   return g.has_output(3) ? dh + g.output(3) : dh;

@@ -38,7 +38,7 @@ class WeightOperand {
  public:
   WeightOperand(const Call& call, const Body& W, DType rounding);
   const Body& body() const { return copy_.defined() ? copy_.body() : weight_; }
-  /// What the kernel has to round to; f32 for nothing.
+  /// The dtype to which the kernel rounds; f32: it does not round.
   DType rounding() const { return rounding_; }
 
  private:

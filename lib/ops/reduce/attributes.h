@@ -22,7 +22,7 @@ struct ScanAttributes {
   ScanAttributes reversed() const { return {axis, !backwards}; }
 };
 
-/// What the sum of squares of `var` and `std` is divided by.
+/// The divisor of the sum of squares in `var` and `std`.
 struct VarianceAttributes {
   FloatBits divisor;
 };

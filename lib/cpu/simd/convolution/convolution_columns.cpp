@@ -14,7 +14,7 @@
 namespace reel::detail::inline REEL_TARGET {
 namespace {
 
-// Of the matrix of columns, which a thread keeps.
+// The most bytes of the matrix of columns, which a thread keeps.
 constexpr std::int64_t most_bytes = std::int64_t{1} << 24;
 // The kernels that read in place compute elements between short lines in vain.
 constexpr std::int64_t longest_line = 8;

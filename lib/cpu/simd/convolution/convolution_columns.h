@@ -12,7 +12,7 @@ namespace reel::detail::inline REEL_TARGET {
 /// ConvolutionKernels.
 bool pays_columns(const View& x, const View& w, const View& y, const Convolution& convolution);
 
-// As in ConvolutionKernels.
+// ConvolutionKernels documents the operands.
 
 void forward_by_columns(const View& out, const View& x, const View& w, const View* bias,
                         const Convolution& convolution);

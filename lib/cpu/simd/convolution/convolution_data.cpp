@@ -137,7 +137,7 @@ struct Correlation {
     return (run + 2 * Tiles<T>::widest - 1) / Tiles<T>::widest * Tiles<T>::widest;
   }
 
-  // Packs the weights of a panel's channels, interleaved. Those of a window are read together.
+  // Packs the weights of a panel's channels, interleaved, because the weights of a window are read together.
   void pack_panel(T* to, std::int64_t group, std::int64_t panel) const {
     const auto& [deep, high, wide] = plan.axes;
     std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin, sources = source_channels();

@@ -121,7 +121,7 @@ void put_largest(T* values, std::int64_t* indices, const Largest<Wide<T>>& colum
     for (std::int64_t k = 1; k < spans[o].count; ++k) {
       w += step;
       Wide<T> number = numbers[w];
-      // Of equal columns the one with its maximum in an earlier row wins.
+      // The one of several equal columns with its maximum in an earlier row wins.
       bool better = (number > most) | (number != number) | ((number == most) & (places[w] < at));
       most = better ? number : most;
       at = better ? places[w] : at;

@@ -95,7 +95,7 @@ class Attention {
     if (!given_.mask) return nullptr;
     return given_.mask->as<T>() + ((given_.mask->dims[0] == 1 ? 0 : head) * queries_ + query) * keys_;
   }
-  // Of the keys [key, key + count), the number that the query attends to; these are the first ones.
+  // The number of keys in [key, key + count) that the query attends to; these are the first ones.
   std::int64_t seen(std::int64_t query, std::int64_t key, std::int64_t count) const {
     return given_.causal ? std::clamp<std::int64_t>(query + 1 - key, 0, count) : count;
   }

@@ -130,8 +130,8 @@ struct Steps {
   }
 };
 
-// As in matmul.cpp: waking a second thread costs as much as 2²⁴ multiplications, and each thread gets at least a
-// quarter of that.
+// Waking a second thread costs as much as 2²⁴ multiplications, see matmul.cpp, and each thread gets at least a quarter of
+// that.
 constexpr std::int64_t parallel_cost = 1 << 24, part_cost = parallel_cost / 4;
 
 // Calls body(begin, units) for groups of units. A group's results depend on no other group's.

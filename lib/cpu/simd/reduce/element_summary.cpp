@@ -130,7 +130,7 @@ class VectorSummary {
     }
   }
 
-  // What is accumulated of a block, a lane each.
+  // The accumulators of a block, a lane each.
   struct Lanes {
     decltype(hn::Zero(Floats())) min, max;
     decltype(hn::Zero(Integers())) zeros;
@@ -227,7 +227,7 @@ ElementSummary summary_of(const float* x, std::int64_t count, std::uint32_t inde
   return summary;
 }
 
-// Of adjacent elements. Sums are those of pieces of a fixed size, so that they do not depend on the number of threads.
+// Summarises adjacent elements, in pieces of a fixed size, so that sums do not depend on the number of threads.
 ElementSummary summary_of(const float* x, std::int64_t count, bool statistics, bool fingerprint) {
   constexpr std::int64_t piece = 4 * parallel_grain, most_pieces = 64;
   if (count <= piece) return summary_of(x, count, 0, statistics, fingerprint);

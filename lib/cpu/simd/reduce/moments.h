@@ -123,7 +123,7 @@ void add_piece(double (&totals)[sum_count], std::int64_t count, Terms terms) {
     totals[s] += sum_of_lanes((sums[0][s].lanes + sums[1][s].lanes) + (sums[2][s].lanes + sums[3][s].lanes));
 }
 
-/// Count, mean and Σ (x − mean)² of the elements so far. Those of a piece are computed about a number close to its
+/// Count, mean and Σ (x − mean)² of the elements so far. The moments of a piece are computed about a number close to its
 /// mean, so that large elements with small differences keep their precision.
 class Moments {
  public:

@@ -17,7 +17,7 @@ struct BlockLoopOptions {
   /// The number of elements from which several threads share the work; from four times as many, sleeping threads are
   /// woken.
   std::int64_t parallel_from = 1 << 16;
-  /// Of two inputs, the loops for rows along which the first or the second one is a single element; null: it is repeated in a
+  /// The loops for rows along which the first or the second of two inputs is a single element; null: it is repeated in a
   /// buffer.
   BlockLoop repeated[2] = {};
 };

@@ -37,7 +37,7 @@ struct WholePart {
   Vector<float> whole;
   hn::Vec<Bits> exponent;
 
-  /// Of a b, rounded once where the processor can.
+  /// The whole part of a b, rounded once where the processor can.
   WholePart(Vector<float> a, Vector<float> b) : WholePart(multiply_add(a, b, Vector<float>(0x1.8p23))) {}
   Vector<float> times_power(Vector<float> x) const {
     return hn::BitCast(Vector<float>::Tag(), hn::Add(hn::BitCast(Bits(), x.raw), exponent));
@@ -105,7 +105,7 @@ inline Vector<float> expm1(Vector<float> x) {
   using V = Vector<float>;
   if (hn::AllTrue(V::Tag(), abs(x) < V(87))) [[likely]]
     return select(x == V(0), x, expm1_within_range(x));
-  // What is not within the range is as large as e^x, or −1.
+  // Outside of the range the result is e^x, or −1.
   auto within = abs(x) < V(87);
   V y = select(x == V(0), x, expm1_within_range(select(within, x, V(0))));
   return select(within, y, exp(x) - V(1));
@@ -206,7 +206,7 @@ inline Vector<double> exp2(Vector<double> x) {
   return by_lane(x, [](double lane) { return std::exp2(lane); });
 }
 
-// As many digits more make the logarithms of powers of 10 exact.
+// The digits of f64 make the logarithms of powers of 10 exact.
 inline Vector<float> log10(Vector<float> x) {
   return in_double(x, [](Vector<double> wide) { return log(wide) * Vector<double>(0.4342944819032518); });
 }

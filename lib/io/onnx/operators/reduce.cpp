@@ -10,7 +10,7 @@ using namespace detail;
 
 namespace {
 
-// The axes that a reduction reduces: they have size 1 in its result. Those that have it before, too, may be among them.
+// The axes that a reduction reduces: they have size 1 in its result. Axes that have size 1 before, too, may be among them.
 std::vector<std::int64_t> reduced_axes(Writer& w) {
   std::vector<std::int64_t> axes;
   for (int axis = 0; axis < w.tensor(0).rank(); ++axis)

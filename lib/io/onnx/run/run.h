@@ -14,7 +14,7 @@
 namespace reel::io::onnx {
 
 constexpr const char* model_name = "io::onnx::Model";
-/// Of the results of operators that enlarge their operand.
+/// The most elements of the results of operators that enlarge their operand.
 constexpr std::int64_t most_result_elements = std::int64_t{1} << 28;
 
 /// The tensors of a graph by their names, with those of the graph around it.
