@@ -43,7 +43,7 @@ struct Filter : nn::Module {
   }
 };
 
-/// What goes into a filter and what comes out, (N, T) each.
+/// The input x and the output y of a filter, (N, T) each.
 struct Signals {
   Tensor x, y;
 };

@@ -20,7 +20,7 @@ using namespace reel;
 
 constexpr double longest_step = 0.051;  // seconds
 
-/// What moves a pendulum: the state y (N, 2), angles in radians and their speeds, → dy/dt.
+/// The equation of motion of a pendulum: the state y (N, 2), angles in radians and their speeds, → dy/dt.
 struct Law : nn::Module {
   Tensor operator()(const Tensor& y) const {
     Tensor angle = slice(y, 1, 0, 1), speed = slice(y, 1, 1, 2);

@@ -44,7 +44,7 @@ struct CartPole {
 
 constexpr std::int64_t longest = 500;
 
-/// What happened in some episodes.
+/// The record of some episodes.
 struct Episodes {
   std::vector<std::int64_t> lengths;
   std::vector<Tensor> log_probabilities;          // of the actions of each step, of the episodes that still ran

@@ -23,7 +23,7 @@ using samples::Example;
 // Characters are tokens, counted from the blank.
 constexpr std::int64_t begin = 95, stop = 96, tokens = 97;
 
-/// What has been read: of each character a state (T, B, D), its key (T, B, A), and whether it is there (T, B).
+/// The encoder's result: for each character a state (T, B, D), its key (T, B, A), and whether it is there (T, B).
 struct Memory {
   Tensor states, keys, mask;
 };

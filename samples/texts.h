@@ -11,11 +11,11 @@
 #include "training.h"
 
 /// \file
-/// What the language models of the samples share: texts as ids of characters, their options, and their results.
+/// Shared by the language models of the samples: texts as ids of characters, their options, and their results.
 
 namespace samples {
 
-/// What the command line says of a model of a text's characters.
+/// The options, given on the command line, of a model of a text's characters.
 struct TextOptions : RunOptions {
   std::string text;
   std::int64_t steps = 64;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t steps_between_checkpoints = 100;
 
-// Of a text in UTF-8.
+// Counts the code points of a text in UTF-8.
 std::size_t characters_in(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char byte) { return (byte & 0xC0) != 0x80; }));
 }

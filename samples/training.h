@@ -20,7 +20,7 @@
 
 namespace samples {
 
-/// What the command line says of a training run, whatever the model is.
+/// The options, given on the command line, of a training run of any model.
 struct RunOptions {
   std::string train, dev, test, save, load, checkpoint, log, record;
   bool resume = false, serve = false;
@@ -110,7 +110,7 @@ struct Reached {
 /// Logs, checkpoints, the recording and the debugger's page of a run, as its options ask for them.
 class Records {
  public:
-  /// `parts`: what a checkpoint saves. Of several processes the first one saves, and all resume.
+  /// `parts`: what a checkpoint saves. If there are several processes, the first one saves, and all resume.
   Records(const RunOptions& options, std::vector<reel::train::CheckpointPart> parts);
 
   /// True if the run goes on from a checkpoint.
@@ -133,7 +133,7 @@ class Records {
   std::int64_t steps_ = 0;
 };
 
-/// What is trained, and how.
+/// The model of a training run, and how it is trained.
 struct Run {
   const RunOptions& options;
   reel::nn::Module& model;
@@ -141,7 +141,7 @@ struct Run {
   std::string unit;          ///< what examples are called, "trees"
   std::string opening;       ///< the first line that is printed
   reel::io::Metadata about;  ///< metadata of the file of weights
-  /// What a checkpoint saves beside model, optimiser, loader and best weights: a second optimiser, a carried state.
+  /// Further parts of a checkpoint beside model, optimiser, loader and best weights: a second optimiser, a carried state.
   std::vector<reel::train::CheckpointPart> also = {};
 };
 

@@ -57,7 +57,7 @@ struct Tagger : nn::Module {
   }
 };
 
-/// What the model sees of a tweet.
+/// A tweet as the model sees it.
 struct Tweet {
   std::vector<std::string> words;
   Tensor ids, tags;  ///< (words)

@@ -151,7 +151,7 @@ void run(Options options) {
                     fmt::format("{:.2f}", bound.divergence), fmt::format("{:.2f}", bound.total())});
   };
   if (test.defined()) add_row("test", test);
-  // What the frequencies of the pixels alone say, without a code.
+  // The bound from the frequencies of the pixels alone, without a code.
   Tensor share = clamp(reel::mean(train, 0), 1e-3, 1 - 1e-3);
   double constant = -reel::mean(sum(Bernoulli({.probabilities = share}).log_prob(dev), 1)).item();
   rows.push_back({"frequencies", fmt::to_string(dev.size(0)), "", "", fmt::format("{:.2f}", constant)});

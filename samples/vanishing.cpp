@@ -1,7 +1,7 @@
 // Shows how gradients vanish in a recurrent net, time step by time step, and what an LSTM changes about it.
 //
-// The adding problem: of a sequence of random numbers two are marked, and the net is to give their sum at the end. What it
-// learns about a mark flows back through all steps after it. `tape.trace` keeps the gradient of each step's state; `truncate`
+// The adding problem: of a sequence of random numbers two are marked, and the net is to give their sum at the end. The
+// gradient of a mark flows back through all steps after it. `tape.trace` keeps the gradient of each step's state; `truncate`
 // cuts back-propagation, so that each segment's component of the gradient is known. --log DIR: heat maps in DIR/curves.html.
 //
 // Papers: Hochreiter and Schmidhuber, Long short-term memory (1997), the adding problem;
@@ -33,7 +33,7 @@ struct Net : nn::Module {
   LSTMState next(const Tensor& x, const LSTMState& state) const {
     return lstm ? (*lstm)(x, state) : LSTMState{(*rnn)(x, state.h), {}};
   }
-  /// What carries memory from step to step: c of the LSTM, h of the plain net.
+  /// The state that carries memory from step to step: c of the LSTM, h of the plain net.
   Tensor& memory(LSTMState& state) const { return lstm ? state.c : state.h; }
 
   /// Sums (B, 1) of sequences x (T, B, 2); `at_step(t, state)` sees and may replace each state.

@@ -1,5 +1,5 @@
-// What saving in the background costs a training: how long a save holds up the step that it comes after, beside one copy
-// of the state, and the time of 100 steps with a save beside the time of 100 without. One thread: a second one is for writing.
+// Measures the cost of saving in the background: the time for which a save holds up the step before it, beside one copy of
+// the state, and the time of 100 steps with a save beside 100 without. One thread: a second one is for writing.
 //
 //     reel_checkpoint_bench [DIRECTORY]
 //

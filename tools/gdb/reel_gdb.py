@@ -167,7 +167,7 @@ class ModulePrinter(Printer):
             yield from reel_values.ModuleValue(memory, address(self.value)).described_parts()
         except (reel_values.Unreadable, gdb.error):
             return
-        # What the program's own type has beside its parts.
+        # Members of the program's own type beside its parts.
         for field in fields_of(self.value.type):
             if not field.is_base_class and hasattr(field, "bitpos") and not is_part(field.type):
                 yield field.name or "", self.value[field]

@@ -12,7 +12,7 @@ namespace nb = nanobind;
 namespace reel::python {
 namespace {
 
-// What a consumer of a tensor's buffer holds: the tensor's elements, and strides in bytes.
+// Data of a tensor's buffer that live as long as its consumer: the tensor's elements, and strides in bytes.
 struct Exported {
   io::DLPackTensor tensor;
   Py_ssize_t shape[max_rank], strides[max_rank];

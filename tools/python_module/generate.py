@@ -14,11 +14,11 @@ from pathlib import Path
 
 PARTS = 4  # files of ops, which compile side by side
 
-# What Python has in another way than as a function of this name.
+# Functions that Python has under another name or form.
 ELSEWHERE = {"tensor": "reel.tensor takes nested lists and buffers", "slice": "x[1:2]; slice_axis(x, axis, start, stop, step)"}
 RENAMED = {"slice": "slice_axis"}
 
-# Which Python values a parameter takes, by a letter that chooses among overloads: see Overload in op.h.
+# The Python values that a parameter takes, by a letter that chooses among overloads: see Overload in op.h.
 KINDS = {
     "Arg": "t", "Tensor": "t", "Destination": "t", "int": "i", "std::int64_t": "i", "double": "d", "bool": "b",
     "Axes": "s", "Shape": "s", "AxisNumbers": "s", "DType": "y", "Device": "v", "std::vector<std::int64_t>": "l",

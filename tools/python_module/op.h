@@ -15,7 +15,7 @@ struct Overload {
   const char* names[most_parameters];
   /// How many may be passed by position, and how many must be passed.
   int positional, required;
-  /// Which values each parameter takes, where several overloads fit by their names. t: a Tensor or a number; i: an
+  /// The values that each parameter takes, where several overloads fit by their names. t: a Tensor or a number; i: an
   /// integer; d: a number; b: a bool; s: an integer or a tuple of them; l: a list of integers; r: a list or tuple;
   /// y: a dtype; v: a device; *: any.
   const char* kinds;

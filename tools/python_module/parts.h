@@ -6,7 +6,7 @@
 
 namespace reel::python {
 
-// What the module has, one function for each concept.
+// The contents of the module, one function for each concept.
 
 /// Adds DType, Device and Generator.
 void add_types(nanobind::module_& m);

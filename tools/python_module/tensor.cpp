@@ -86,7 +86,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) noexcept {
   }
 }
 
-// Of the Python object: == compares elements, so equal tensors are no equal keys.
+// The hash of the Python object: == compares elements, so equal tensors are no equal keys.
 Py_hash_t hash(PyObject* self) noexcept { return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(self) >> 4); }
 
 const Tensor& self_tensor(PyObject* self) { return *nb::inst_ptr<Tensor>(self); }

@@ -29,8 +29,8 @@ struct TensorList {
 /// The largest file, in bytes, of a format without an index that is read whole unasked.
 constexpr std::uint64_t most_unasked_bytes = std::uint64_t{16} << 20;
 
-/// The longest header of a safetensors file, or the largest index of several, in bytes, that is read unasked. What is
-/// read from it needs some twenty times its size in memory.
+/// The longest header of a safetensors file, or the largest index of several, in bytes, that is read unasked. A parsed
+/// header needs some twenty times its size in memory.
 constexpr std::uint64_t most_unasked_header_bytes = std::uint64_t{1} << 20;
 
 /// Lists the tensors of a safetensors file or its index, an npy, npz, PyTorch or HDF5 file, or the latest snapshot in a

@@ -18,7 +18,7 @@ PYTHON
 # has changed, and returns objects of the old header.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros} CCACHE_NODEPEND=1
 
-# What else Meson is told when it configures a directory for the first time.
+# Further arguments of Meson when it configures a directory for the first time.
 setup_arguments=()
 
 # configure_build DIRECTORY -DNAME=VALUE…

@@ -1,7 +1,6 @@
 #!/bin/bash
 # check_packages.sh ROOT VERSION: installs the packages of ROOT/build/packages in a fresh system in a folder, and builds and runs
-# programs there. The folder is removed at the end. What is mounted in it belongs to this process, and goes with it however it
-# ends.
+# programs there. The folder is removed at the end. Its mounts belong to this process, and end with it however it ends.
 set -euo pipefail
 root=$1 version=$2
 if [[ -z ${REEL_OWN_MOUNTS-} ]]; then
@@ -74,7 +73,7 @@ for tool in pkg-config cmake meson; do
   inside /tests/install/use.sh "$tool" /tests/outside "/tests/$tool" "$version" both || fail "a project outside does not work with $tool"
 done
 
-# What apt removes is gone: the subproject must be all that is left of reel.
+# Once apt has removed the packages, the subproject must be all that is left of reel.
 inside apt-get purge -y "${packages[@]}" >"$log" 2>&1 || fail "apt-get could not remove the packages"
 found=$(inside find /usr /etc \( -iname '*libreel*' -o -path '*/reel/*' -o -path '*/bin/reel' \) -not -path '/usr/share/doc/*')
 [[ -z $found ]] || { echo "tools/package: the removed packages leave $found" >&2; exit 1; }
@@ -84,7 +83,7 @@ mkdir -p "$system/tests/source/subprojects/reel"
 tar -C "$root" --exclude=./build --exclude=./.git -c . | tar -C "$system/tests/source/subprojects/reel" -x
 cp "$root"/samples/outside/{meson.build,model.cpp} "$system/tests/source/"
 echo "Building reel as a subproject …"
-# Not optimised, and without what a debugger reads: that is a third of the time.
+# Optimisation and debug information are off, which takes a third of the time.
 inside meson setup -Doptimization=0 -Ddebug=false -Dreel:kernels=native -Dreel:cuda=disabled /tests/build /tests/source >"$log" 2>&1 ||
   fail "a project with reel as a subproject cannot be configured"
 inside ninja -C /tests/build >"$log" 2>&1 || fail "a project with reel as a subproject cannot be built"

@@ -1,4 +1,4 @@
-# Which distribution packages each part of reel needs, and how to install the missing ones. To be sourced.
+# The distribution packages that each part of reel needs, and functions that install the missing ones. To be sourced.
 # COMMAND=PACKAGE is met by any such command on PATH (a newer Meson from elsewhere, say); a plain PACKAGE
 # must be installed by the distribution. The names hold for Debian 12 and Ubuntu 24.04.
 
@@ -28,7 +28,7 @@ pytorch_packages=(pip3=python3-pip)
 format_packages=(clang-format-16=clang-format-16)
 # One version here, too, since each finds other faults: the one that reads C++20 best and takes least time.
 lint_packages=(clang-tidy-19=clang-tidy-19)
-# Those of Debian 12, whose warnings tools/lint --warnings looks for.
+# The compilers of Debian 12, whose warnings tools/lint --warnings looks for.
 warning_compilers=(clang-14 clang-16 clang-19)
 docs_packages=(doxygen=doxygen)
 package_packages=(dpkg-dev binutils)

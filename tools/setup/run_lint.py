@@ -142,7 +142,7 @@ def changed_lines(root, base):
 
 def choose_units(units, includes, files):
     """Few sources that together include all of the files they can; returns (sources, files that none includes)."""
-    # What is compiled several times, as the kernels of each instruction set, is checked as it is compiled first.
+    # Sources compiled several times, as the kernels of each instruction set, are checked as they are compiled first.
     first = {}
     for unit in units:
         first.setdefault(unit.path, unit)
@@ -189,7 +189,7 @@ class Report:
         return lines
 
     def is_asked_for(self, path, line, kind):
-        # What a compiler refuses may be wrong through a change elsewhere.
+        # An error of the compiler may be due to a change elsewhere.
         if self.files is None or kind != "warning":
             return path.startswith(self.root + "/")
         return path in self.files and (self.files[path] is None or line in self.files[path])

@@ -157,7 +157,7 @@ class Runner:
     def on_each_instruction_set(self, tests):
         """Adds those of suite "kernels" on each set but the largest, which is used anyway."""
         return tests + [self.varied(test, name, {"REEL_INSTRUCTION_SET": name,
-                                                 # What libtorch would use on such a processor.
+                                                 # The kernels that libtorch would use on such a processor.
                                                  "ATEN_CPU_CAPABILITY": "default" if name == "baseline" else name})
                         for name in self.instruction_sets()[:-1] for test in tests if self.in_suite(test, "kernels")]
 

@@ -18,7 +18,7 @@ struct Program {
   bool result = true;  ///< whether its first result must be that of the comparison's others
 };
 
-/// What a ratio tells of a program and the one that it is compared with.
+/// The quantity whose ratio compares two programs.
 enum class RatioKind : std::uint8_t {
   speed,  ///< its operations per second over the other's; the goal is the least
   time,   ///< its time over the other's; the goal is the most
@@ -54,7 +54,7 @@ std::vector<Comparison> tree_comparisons();
 /// Control flow by values just computed, and DyNet's other workloads.
 std::vector<Comparison> branch_comparisons();
 std::vector<Comparison> grouped_comparisons();
-/// What gains nothing from groups.
+/// Programs that gain nothing from groups.
 std::vector<Comparison> ungrouped_comparisons();
 
 /// Another library's training of the Tree-LSTM by level.

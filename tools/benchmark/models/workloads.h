@@ -61,7 +61,7 @@ enum class TreeBatching : std::uint8_t {
   siblings,  ///< the same, with both() for the two children
   by_level,  ///< by hand: all nodes of one height at once
 };
-/// Which inner nodes have an extra cell, on their own state and that of the right child, for their parent to read.
+/// The inner nodes that have an extra cell, on their own state and that of the right child, for their parent to read.
 struct ExtraCells {
   enum class Source : std::uint8_t {
     predicted,  ///< where the index of the largest element of h is even; the decisions are recorded

@@ -17,7 +17,7 @@ STAND_IN = "tests/cuda/stand_in/libcuda_stand_in.so"
 FILES_MODULE = "lib/libreel_files.so"
 RUN = [OP_TABLE, GRAPH, FIGURES, SAMPLE]
 LABEL = "prebuilt.json"
-# Of the system of the machine that runs them, and of NVIDIA.
+# Libraries of the system of the machine that runs them, and of NVIDIA.
 LEFT_OUT = re.compile(r"^(ld-linux|linux-vdso|libc\.|libm\.|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcu|libnv|libreel)")
 
 

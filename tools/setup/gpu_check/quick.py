@@ -11,7 +11,7 @@ import run_tests
 
 from . import compare, machine, programs, steps
 
-# Of the op table's rows, one of each ROW_STEP is run in the part that has to be done within three minutes.
+# One of each ROW_STEP of the op table's rows is run in the part that has to be done within three minutes.
 ROW_STEP = 6
 # Cases of reel_cuda_bench and pytorch.py: what is computed, what is copied, what the CPU has to queue.
 FIGURES = [
@@ -71,7 +71,7 @@ class Quick:
         wanted = [target for target in self.check.introspect("targets") if target["name"] in names]
         files = [file for target in wanted for file in target["filename"]
                  if target["name"] != "reel" or "shared" in target["type"]]
-        # What is not built by then is left for the next call, which goes on from what is.
+        # Targets that are not built by then are left for the next call, which continues the build.
         outcome = self.check.compile("build for the GPU", files, "build.txt", max(1, self.runner.left() - 20))
         if outcome.status == "cut off":
             outcome.note += "; call it again, and it goes on from what is built"
@@ -189,7 +189,7 @@ class Quick:
             self.check.sections.append(["What a GPU would have refused:", *("  " + one for one in violations)])
         return outcome
 
-    # What is left, one step after the other.
+    # The remaining steps, one after the other.
     def rest(self):
         """Runs what has not passed with this library in an earlier call."""
         done = Done(self.check.out / "done.json", programs.hash_of(self.build / programs.MODULE, self.build / programs.LIBRARY))
