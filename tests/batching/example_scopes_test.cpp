@@ -30,7 +30,7 @@ Tensor chain(Tensor x, int length) {
   return x;
 }
 
-// What may be open in a random program, one of them at a time.
+// The scopes that a random program may open, one at a time.
 struct Opened {
   explicit Opened(std::uint64_t kind, std::vector<int>& counts) {
     std::size_t own = counts.size();
@@ -295,7 +295,7 @@ TEST_CASE("a scope around a batch that an example ends has ended for all") {
       batch_map(numbers(2), [&](int k) { both([&] { return f(2 * k); }, [&] { return f(2 * k + 1); }); });
     else
       batch_map(numbers(4), f);
-    // Of those that had called tanh before.
+    // Only scopes that had called tanh before have events.
     CHECK(events == (with_both ? 1 : 2));
     CHECK(is_recording());
     CHECK(tape.gradient(sum(W * 3), W).defined());

@@ -105,7 +105,7 @@ TEST_CASE("gradients are computed with respect to tensors that examples have com
     }
     Tensor total = sum(square(concat(ys, 0)));
     std::vector<Tensor> results = tape.gradient(total, hidden);
-    // Of one example alone; the others' are zeros.
+    // The gradients of one example alone; the others' are zeros.
     std::vector<Tensor> alone = tape.gradient(ys[2], hidden, {.unconnected = Unconnected::zeros});
     for (std::size_t i = 0; i < 6; ++i) CHECK((sum(abs(alone[i])).item() > 0) == (i == 2));
     results.insert(results.end(), alone.begin(), alone.end());

@@ -259,7 +259,7 @@ TEST_CASE("an example differentiates its own loss by a view that others take, to
 
 namespace {
 
-// What examples compute with x, of which each has its own, before it is watched.
+// A use of an example's own x before x is watched.
 struct LateUse {
   const char* name;
   std::function<std::vector<Tensor>()> make;

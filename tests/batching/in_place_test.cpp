@@ -53,7 +53,7 @@ TEST_CASE("an example may overwrite results again and again, as it may alone") {
         std::optional<NoRecord> paused;
         if (!records) paused.emplace();
         auto f = [&](int i) {
-          // Of constants, of tracked values, and made by the example.
+          // Overwrites constants, tracked values, and tensors made by the example.
           Tensor constant = tanh(row(i)), tracked = constant + W * 2, made = zeros({2, 3}, {.dtype = f64});
           for (int k = 0; k < 3; ++k) {
             overwrite.run(constant, W * (0.5 + i));
@@ -93,7 +93,7 @@ TEST_CASE("views of an example's result see what is written to it, and it sees w
   for (bool records : {true, false}) {
     CAPTURE(records);
     Tensor W = draw({2, 3}).requires_grad();
-    // Of shape (2, 3): views of views, strided ones, handles; and which of them is written to.
+    // Views of shape (2, 3): views of views, strided ones, handles; `written` is the index of the one written to.
     for (int written = 0; written < 6; ++written) {
       CAPTURE(written);
       check_as_immediate([&](const BatchOptions& options) {

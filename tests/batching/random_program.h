@@ -12,7 +12,7 @@ namespace reel_test {
 
 constexpr std::int64_t width = 4;
 
-/// What a random program may contain beside ops on the tensors of an example, as bits.
+/// The features of a random program beside ops on the tensors of an example, as bits.
 enum Feature : unsigned {
   views = 1,            ///< repeated, overlapping, stepped, reversed and empty rows
   scopes = 2,           ///< NoRecord, autocast, inner tapes, checkpoints, own gradients in examples
@@ -70,7 +70,7 @@ struct Program {
   bool has(Feature feature) const { return features & feature; }
 };
 
-/// What all examples of one run see.
+/// Data shared by all examples of one run.
 struct Common {
   const Parameters& parameters;
   const Program& program;
@@ -132,7 +132,7 @@ class Run {
   std::vector<reel::Tensor> matrices_, vectors_;
 };
 
-/// What a run gives: results, gradients, and texts of errors and of the examples.
+/// The outcome of a run: results, gradients, and texts of errors and of the examples.
 struct Outcome {
   std::vector<reel::Tensor> tensors;
   std::vector<std::string> texts;

@@ -33,7 +33,7 @@ void check_alike(const Outcome& found, const Outcome& expected) {
   if (found.texts == expected.texts) check_close(found.tensors, expected.tensors, 1e-9);
 }
 
-// What a run in a new thread, one of whose allocations fails, throws: nothing, or the name of an error.
+// The error that a run in a new thread, one of whose allocations fails, throws: empty, or its name.
 std::string thrown_without_memory(const Program& program, const Parameters& parameters, long allocation, Fault fault) {
   std::string thrown;
   std::thread([&] {

@@ -127,7 +127,7 @@ TEST_CASE("inner batches keep the number of functions under way small, and are r
   });
   CHECK(alive == 0);
   CHECK(most > 40);
-  // Of 1600: 256 tasks, and one of each example that finds 256 under way.
+  // At most 256 of the 1600 tasks run at a time, and one of each example that finds 256 under way.
   CHECK(most < 300);
 }
 

@@ -202,7 +202,7 @@ TEST_CASE("an example under NoRecord is a constant, and the others are recorded"
   };
   check_as_immediate(run);
   std::vector<Tensor> found = run({});
-  // Those that flow: all of examples 0 and 3, and V's of 2 and 5.
+  // The gradients that flow: all of examples 0 and 3, and V's of 2 and 5.
   Tape tape;
   Tensor total = zeros({}, {.dtype = f64});
   for (int i : {0, 3})
@@ -387,7 +387,7 @@ TEST_CASE("a checkpoint around a batch runs its function again with the same gro
               numbers(7),
               [&](int i) {
                 Tensor h = slice(z, 0, i, i + 1), constant = tanh(slice(y, 0, i, i + 1));
-                // What is tracked and what is not run in one bucket, and views between them.
+                // Tracked and untracked tensors run in one bucket, and views between them.
                 Tensor either = i % 2 ? tanh(layer(h)) : tanh(layer(constant));
                 for (int k = 0; k < 2 + i % 3; ++k) {
                   Tensor halves = reshape(either, {2, 24});

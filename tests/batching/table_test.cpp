@@ -21,7 +21,7 @@ using namespace reel;
 
 namespace {
 
-/// Which inputs the examples have in common; `computed`: none, and each is the result of an op within the example.
+/// The inputs that the examples have in common; `computed`: none, and each is the result of an op within the example.
 enum class Common : std::uint8_t { none, all_but_first, last_two, computed };
 
 struct Case {

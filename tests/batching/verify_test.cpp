@@ -99,7 +99,7 @@ TEST_CASE("verification accepts right results while a listener sees outputs that
   check_all();
   debug::Profile profile;
   batch_map(three, [](int i) { return tanh(full({2}, double(i))); }, {.verify = true});
-  // What verification runs is not the program's.
+  // Calls of the verification are not the program's.
   for (const debug::ProfileRow& one : profile.rows(debug::ProfileBy::op))
     if (one.name == "tanh") CHECK(one.calls == 1);
   check_all();

@@ -29,7 +29,7 @@ class File {
   std::filesystem::path path_;
 };
 
-// Of the same parts as the plugin's model.
+// A model with the parts of the plugin's model.
 struct Twin : reel::nn::Module {
   reel::nn::Linear hidden{*this, "hidden", 2, 32};
   reel::nn::Linear output{*this, "output", 32, 2};

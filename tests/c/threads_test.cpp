@@ -24,7 +24,7 @@ using namespace reel_test;
 namespace {
 
 constexpr int thread_total = 4;
-// Of all threads together; 10⁵ with REEL_ENDURANCE=1.
+// The requests of all threads together; 10⁵ with REEL_ENDURANCE=1.
 const int request_count = std::getenv("REEL_ENDURANCE") ? 100'000 : 1'000;
 
 // Words, their context by a recurrent layer and by attention, and scores.

@@ -22,7 +22,7 @@ LINES = 4000 if os.environ.get("REEL_ENDURANCE") else 60  # of each client
 LIMIT_SECONDS = 120
 MOST_SECONDS_TO_STOP = 2
 
-# What a server says to a line that is no request, or one that the model refuses.
+# The server's answers to a line that is no request, or one that the model refuses.
 BAD_LINES = {
     "1 2 3": r"error: reel_model_run: Linear: x \(\d+, 3\) does not end in an axis of size 2.*; at .*classifier\.cpp:\d+",
     "0.5 abc": r"error: 'abc' is no number",

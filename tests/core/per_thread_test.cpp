@@ -12,7 +12,7 @@ using namespace reel::detail;
 
 namespace {
 
-// What the objects below do, in order. One thread at a time writes.
+// The log of the objects below, in order. One thread at a time writes.
 std::vector<int> ended;
 constinit int made = 0;
 

@@ -42,7 +42,7 @@ Results run(const Row& row, bool shares, bool differentiates, const BatchOptions
     }
   }
   manual_seed(7);
-  // What a row makes besides its inputs is made there, too.
+  // Tensors that a row makes besides its inputs are made there, too.
   DeviceGuard device(gpu);
   auto values = [&] {
     return batch_map(

@@ -67,7 +67,7 @@ TEST_CASE(
         for (std::int64_t begin : {0, 3}) {
           CAPTURE(lanes, threads, packs, begin);
           auto loop = loop_of(begin, begin + packs, threads);
-          // What a thread has in its registers: one pack for each k.
+          // The registers of a thread: one pack for each k.
           std::vector<std::vector<std::int64_t>> kept(static_cast<std::size_t>(threads),
                                                       std::vector<std::int64_t>(8, -1));
           for (int pass : {0, 1, 2, 3}) {

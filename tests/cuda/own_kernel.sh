@@ -14,7 +14,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cp "$root"/samples/outside/kernel/{Makefile,*.cpp,*.cu,*.h} "$place"
 cd "$place"
-# As if it were installed; tests/install has how that is found.
+# The pkg-config file of an installed library; tests/install tests how that is found.
 printf '%s\n' 'Name: reel' 'Description: in a build directory' 'Version: 0' "Cflags: -std=c++20 -I$root/include" \
   "Libs: -L$build/lib -lreel" >reel.pc
 export PKG_CONFIG_PATH=$place

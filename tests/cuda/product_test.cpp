@@ -118,7 +118,7 @@ TEST_CASE("long causal attention, divided into tiles of queries, is that of the 
     bool masked;
     DType dtype;
   };
-  // As many keys as queries, fewer and more; tiles of uneven length; several blocks of heads.
+  // Keys as many as queries, fewer and more; tiles of uneven length; several blocks of heads.
   for (auto [heads, queries, keys, masked, dtype] :
        {Case{2, 1024, 1024, false, f32}, Case{3, 1100, 700, true, f64}, Case{2, 700, 2000, false, f64},
         Case{1, 2100, 2051, true, f32}, Case{9, 512, 2048, false, f32}}) {

@@ -11,7 +11,7 @@
 #include "catch.h"
 #include "temporary_file.h"
 
-// What the library throws and catches itself is no error of the run; what leaves it is one.
+// Exceptions that the library throws and catches itself are no errors of the run; those that leave it are.
 
 namespace reel {
 namespace {

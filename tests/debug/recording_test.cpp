@@ -482,7 +482,7 @@ TEST_CASE("a recording keeps the sources in the folders that it is given, and no
       CHECK(run.source(other).empty());
     CHECK((run.dropped() > 0) == (ops > 1));
   }
-  // What has no room leaves room for the ops.
+  // A source that is too large leaves room for the ops.
   std::ofstream(inside + "/model.cpp") << std::string(20'000, 'x');
   RecordedRun run = RecordedRun::read(record({.max_bytes = 1 << 20, .sources = {inside}}, 50));
   CHECK(run.source("model.cpp").empty());

@@ -1,4 +1,4 @@
-// What the debuggers' printers are shown: compiled at -O2 with debug information, and stopped in `stop`.
+// A program for the debuggers' printers: compiled at -O2 with debug information, and stopped in `stop`.
 
 #if defined(__GNUC__) && !defined(__clang__)
 // lldb shows no variables of a function that is split into a frequent and a rare part.

@@ -18,7 +18,7 @@ ip -n "${hosts[1]}" addr add 10.213.0.2/24 dev right
 for host in "${hosts[@]}"; do ip -n "$host" link set lo up; done
 ip -n "${hosts[0]}" link set left up
 ip -n "${hosts[1]}" link set right up
-# What mpirun calls in place of ssh: the namespace, with a host name of its own.
+# The agent that mpirun calls in place of ssh: enters the namespace, with a host name of its own.
 cat >"$agent" <<'AGENT'
 #!/bin/bash
 host=$1

@@ -182,7 +182,7 @@ TEST_CASE("each row belongs to one rank, the ranks have equal shares, and lookin
 TEST_CASE("initial values do not depend on the number of ranks") {
   dist::Group group;
   dist::ShardedEmbedding table(group, 100, 4, {.dtype = f64, .seed = 9});
-  // Of one rank, as any number of ranks have computed them.
+  // The values of one rank, which any number of ranks must give.
   std::vector<double> row = to(table(tensor({42})), f64).to_vector<double>();
   CHECK(row[0] == Approx(0.856400055356931));
   CHECK(row[3] == Approx(-0.977080768555891));

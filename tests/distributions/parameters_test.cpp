@@ -183,7 +183,7 @@ TEST_CASE("within batch_map the distributions give each example its own result a
   results = batch_map(examples, [](const Tensor& a) {
     Gamma p(a, 2);
     Tensor x = p.rsample(), k = Poisson(a).sample();
-    // What depends on x cancels: α log β − log Γ(α).
+    // The terms that depend on x cancel: α log β − log Γ(α).
     return p.log_prob(stop_gradient(x)) - (p.concentration() - 1) * log(stop_gradient(x)) + 2 * stop_gradient(x) +
            0 * (x + k);
   });

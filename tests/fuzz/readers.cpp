@@ -118,7 +118,7 @@ void debug_by_commands(const std::string& path) {
 constexpr std::size_t of_elements = 2;
 // A std::string, or a node of a JSON document or a tree, for each character, in a vector that doubles its size.
 constexpr std::size_t of_text = 256;
-// What HDF5's own library allocates is not ours.
+// Allocations of HDF5's own library are not limited.
 constexpr std::size_t not_limited = 0;
 // libFLAC believes the length of a block of metadata, which has 24 bits, and silence is any number of samples in a few bytes.
 constexpr std::size_t of_flac = std::size_t{1} << 25, most_samples = 1 << 20;

@@ -18,7 +18,7 @@
 #include "folder.h"
 #include "golden_folder.h"
 
-// Files that a version has written, <kind>-<version>.safetensors, are read by every later one. What they hold is written
+// Files that a version has written, <kind>-<version>.safetensors, are read by every later one. Their contents are written
 // down here, not computed by the library. `io_test '[write]'` writes those of the present version; see tests/README.md.
 
 using namespace reel;
@@ -363,7 +363,7 @@ void check_lbfgs(const io::Contents& contents) {
   check_tensors(parabola.lbfgs.state(), expected);
 }
 
-// What goes with an optimiser.
+// Schedulers and other objects that go with an optimiser.
 
 struct Scheduled {
   optim::SGD sgd{parameters(), {.learning_rate = 0.5}};

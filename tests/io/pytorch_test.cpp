@@ -243,7 +243,7 @@ TEST_CASE("long lists of numbers and states of many parameters are read") {
   std::string numbers = "}" + text_of("labels") + "](";
   for (int i = 0; i < 100'000; ++i) numbers += "K\1";
   CHECK(refusal(numbers + "es.").empty());
-  // As an optimiser's state: 0-dimensional tensors, whose names and functions are taken from the memo.
+  // A file like an optimiser's state: 0-dimensional tensors, whose names and functions are taken from the memo.
   const std::string put("r\6\0\0\0", 5);
   std::string state = "ctorch._utils\n_rebuild_tensor_v2\nq\0010ctorch\nFloatStorage\nq\0020" + text_of("storage") +
                       "q\0030" + text_of("cpu") + "q\0040ccollections\nOrderedDict\nq\0050(";

@@ -22,7 +22,7 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 
 EVERYTHING = {kind: 0 for kind in (event_accumulator.SCALARS, event_accumulator.HISTOGRAMS, event_accumulator.IMAGES,
                                    event_accumulator.TENSORS, event_accumulator.GRAPH)}
-# What the comment at the beginning of tests/logging/write_log.cpp says.
+# The logs described in the comment at the beginning of tests/logging/write_log.cpp.
 LOSS = [(step, 1 / (step + 1)) for step in range(10)] + [(10, math.nan), (11, math.inf), (12, -math.inf)]
 SCALARS = {"": {"loss": LOSS, "größe/π": [(-1, 0.25)], "faulty/not_finite": [(6, 2)], "final_loss": [(12, 0.1)]},
            "train": {"accuracy": [(step, step / 4) for step in (1, 2, 3)]},

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-// What the programs have in common that write ONNX files for judge_onnx.py.
+// Shared by the programs that write ONNX files for judge_onnx.py.
 
 namespace reel_test {
 

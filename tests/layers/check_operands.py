@@ -15,7 +15,7 @@ DETAIL = re.compile(r"namespace detail \{.*?\}  // namespace detail", re.DOTALL)
 OP = re.compile(r"^(?:inline )?(?:[A-Z]\w*|std::vector<Tensor>) (\w+)\(((?:[^;{]|\{\})*)\)(?:;| \{)", re.MULTILINE)
 CALL = re.compile(r"^  \w[\w:<>]* operator\(\)\(((?:[^;{]|\{\})*)\) const(?:;| \{)", re.MULTILINE)
 TENSOR = re.compile(r"const Tensor& (\w+)(?! = \{\})")
-# Those that may be undefined: no state is a state of zeros.
+# Operands that may be undefined: no state is a state of zeros.
 MAY_BE_UNDEFINED = {("gru", "h"), ("rnn", "h")}
 
 

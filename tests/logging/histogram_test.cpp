@@ -43,7 +43,7 @@ std::vector<double> random_values(std::size_t size) {
   std::normal_distribution<double> mantissa;
   std::uniform_int_distribution<int> exponent(-20, 3);
   std::vector<double> values;
-  // Of floats, so that both dtypes hold them exactly; no power of two has this form.
+  // Draws floats, so that both dtypes hold them exactly; no power of two has this form.
   while (values.size() < size) {
     auto value = static_cast<float>(std::ldexp(mantissa(generator), exponent(generator)));
     int ignored;

@@ -7,7 +7,7 @@
 
 #include "catch.h"
 
-// What tests of modules draw and check, in f64.
+// Random inputs and checks for tests of modules, in f64.
 
 namespace reel_test {
 

@@ -193,7 +193,7 @@ TEST_CASE("scores of a CRF of halves are added up in f32, and its gradients are 
     CHECK(std::abs(partition.item() - log_z) < bound);
     CHECK(std::abs(likelihood.item() - exact({to(stop_gradient(e), f64), {length}}, tags).item()) < bound);
     Tensor marginals = to(tape.gradient(sum(partition), e), f64);
-    // Probabilities of halves, each rounded once: to at most 2⁻⁹, in bf16. Those of f32 have the error of α.
+    // Probabilities of halves, each rounded once: to at most 2⁻⁹, in bf16. f32's have the error of α.
     CHECK(max(abs(sum(marginals, 1) - 1)).item() < tag_count * 0x1p-9 + bound);
   }
 }

@@ -50,7 +50,7 @@ TEST_CASE("the fused gradient of ctc_loss equals the composed one") {
 
 TEST_CASE("ctc_loss sums over all alignments") {
   Tensor even = log(full({3, 1, 2}, 0.5, {.dtype = f64}));
-  // Of three symbols a or blank, six of eight become "a": not "a-a" and not "---".
+  // Six of eight sequences of three symbols, a or blank, become "a": not "a-a" and not "---".
   CHECK(ctc_loss(even, tensor({{1}}), tensor({3}), tensor({1})).item() == Approx(-std::log(6.0 / 8)));
   CHECK(ctc_loss(even, tensor({{1, 1}}), tensor({3}), tensor({2}), {.reduction = LossReduction::sum}).item() ==
         Approx(-std::log(1.0 / 8)));

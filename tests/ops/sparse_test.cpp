@@ -101,7 +101,7 @@ TEST_CASE("rows of a sparse matrix equal rows of the dense one, with gradients t
       Tensor expected = take(dense, given, 0);
       CHECK(found.shape() == expected.shape());
       CHECK(to_dense(found).to_vector<double>() == expected.to_vector<double>());
-      // What is checked by csr_matrix.
+      // csr_matrix checks the result.
       csr_matrix(found.row_offsets(), found.column_indices(), found.values(), found.shape());
     }
   auto f = [&](std::span<const Tensor> values) {

@@ -7,7 +7,7 @@
 #include "ops/bad_input.h"
 #include "ops/table/table.h"
 
-// What the op table does not reach: special points of elementary functions and of activations, the ends of their
+// Cases that the op table does not reach: special points of elementary functions and of activations, the ends of their
 // ranges, bits of integers, and tolerances.
 
 namespace reel_test {

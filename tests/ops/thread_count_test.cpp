@@ -44,7 +44,7 @@ struct Case {
   Sources sources;
 };
 
-// What the forward pass and each backward pass give, and the numbers of their loops that were divided.
+// The results of the forward pass and of each backward pass, and the counts of their loops that were divided.
 struct Found {
   std::vector<std::vector<Tensor>> passes;
   std::vector<std::int64_t> divided;

@@ -17,7 +17,7 @@ using namespace reel;
 
 TEST_CASE("large products are right where oneDNN refuses to multiply") {
   manual_seed(19);
-  // As large as what oneDNN multiplies otherwise.
+  // Large enough that oneDNN would multiply them.
   Tensor a = randn({2048, 1536}), b = randn({1536, 2048}), c = matmul(a, b);
   for (std::int64_t row : {0, 1023, 2047}) {
     Tensor expected = sum(reshape(to(select(a, 0, row), f64), {1536, 1}) * to(b, f64), 0);

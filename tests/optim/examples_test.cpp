@@ -5,7 +5,7 @@
 
 #include "catch.h"
 
-// The examples in the headers of the optimisers, with the declarations that they use. That of CustomOptimiser is in
+// The examples in the headers of the optimisers, with the declarations that they use. CustomOptimiser's example is in
 // custom_test.cpp.
 
 using namespace reel;

@@ -89,7 +89,7 @@ struct RmsNormCase {
   }
 };
 
-// Of heads (H, Q, D), (H, K, D), (H, K, W), with numbers (Q, K) added to the scores.
+// Attention of heads (H, Q, D), (H, K, D), (H, K, W), with numbers (Q, K) added to the scores.
 struct AttentionCase {
   std::int64_t heads, queries, keys, depth, width;
   double scale;

@@ -108,7 +108,7 @@ Results ours(const Row& row, const std::vector<Tensor>& inputs, Tensor& seed) {
   return results;
 }
 
-// Of what only the magnitudes are taken, to see how large the terms are of which a sum is made.
+// The tensors replaced by their magnitudes, to find how large the terms are of which a sum is made.
 enum class Magnitudes : std::uint8_t { none, seed, all };
 
 Results theirs(const Row& row, const std::vector<Tensor>& inputs, const Tensor& seed, at::ScalarType type,
@@ -147,8 +147,8 @@ double worst_error(const std::vector<double>& found, const std::vector<double>& 
   return worst;
 }
 
-// What errors of a gradient are relative to: its largest element, since Σ|terms| of each is rarely at hand; or what that
-// is with magnitudes throughout.
+// The scale of a gradient's errors: its largest element, since Σ|terms| of each is rarely at hand; or its largest element
+// with magnitudes throughout.
 std::vector<double> gradient_scales(const std::vector<std::vector<double>>& sizes) {
   double largest = 1e-30;
   for (const std::vector<double>& size : sizes)
@@ -199,7 +199,7 @@ void check_bounds(const Row& row, const std::vector<std::vector<double>>& found,
   CHECK(k + 1 == found.size());
 }
 
-// What the gradient of a decomposition may be off by, relative to Σ |terms|. The algorithm is backward stable: it is right for
+// The error bound of a decomposition's gradient, relative to Σ |terms|. The algorithm is backward stable: it is right for
 // a matrix that is some max(M, N) ulp away. The gradient divides differences of what that moves by the distances of
 // eigenvalues or singular values.
 double conditioned_error(const Row& row, const Tensor& matrix) {

@@ -9,7 +9,7 @@ namespace {
 using Tensors = const std::vector<at::Tensor>&;
 using Given = const Attributes&;
 
-// As in the rows.
+// Shifts the diagonal, as the op table's rows do.
 at::Tensor shifted(const at::Tensor& x) {
   std::int64_t rows = x.size(-2), columns = x.size(-1), most = std::max(rows, columns);
   at::Tensor shift = at::zeros({rows, columns}, x.options().requires_grad(false));
@@ -48,7 +48,7 @@ at::Tensor svd(Tensors x, Given given) {
   }
 }
 
-// As in the rows of decompositions, whose pivots are not on the diagonal.
+// Shifts beside the diagonal, as the rows of decompositions do, whose pivots are not on the diagonal.
 at::Tensor shifted_beside(const at::Tensor& x) {
   std::int64_t rows = x.size(-2), columns = x.size(-1), most = std::max(rows, columns), size = std::min(rows, columns);
   at::Tensor shift = at::zeros({rows, columns}, x.options().requires_grad(false));

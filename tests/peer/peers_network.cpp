@@ -12,7 +12,7 @@ using Given = const Attributes&;
 }  // namespace
 
 void add_network_peers(Peers& peers) {
-  // What a mask leaves out is −∞, and afterwards 0.
+  // Elements outside of the mask are −∞, and afterwards 0.
   peers["softmax"] = [](Tensors x, Given given) {
     if (x.size() == 1) return at::softmax(x[0], given.integer("axis"));
     at::Tensor out = at::logical_not(x[1]), seen = at::masked_fill(x[0], out, -INFINITY);

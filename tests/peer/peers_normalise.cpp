@@ -52,7 +52,7 @@ void add_normalise_peers(Peers& peers) {
   };
   peers["instance_norm"] = [](Tensors x, Given given) {
     bool last = given.flag("last");
-    // Not by instance_norm, whose gradients in libtorch 1.13 are wrong for one example with channels last.
+    // Avoids instance_norm, whose gradients in libtorch 1.13 are wrong for one example with channels last.
     at::Tensor images = last ? x[0].movedim(-1, 1).contiguous() : x[0];
     at::Tensor y =
         at::group_norm(images, images.size(1), parameter(x, 1), parameter(x, 2), given.number("epsilon"), false);

@@ -10,7 +10,7 @@ using Given = const Attributes&;
 // PyTorch multiplies from the other side and has two biases.
 at::Tensor transposed(const at::Tensor& weights) { return weights.transpose(0, 1); }
 
-// Of gru: ours are b_r, b_z, b_n, b_m.
+// The biases of gru: ours are b_r, b_z, b_n, b_m.
 struct Biases {
   at::Tensor input, state;
 };

@@ -21,7 +21,7 @@ using namespace reel;
 
 namespace {
 
-// What Python calls model.state_dict(), through a file.
+// Loads the tensors that Python calls model.state_dict(), through a file.
 void load_state_of(const torch::nn::Module& theirs, nn::Module& ours) {
   std::vector<io::NamedTensor> state;
   auto add = [&](const std::string& name, const at::Tensor& values, DType dtype) {

@@ -68,7 +68,7 @@ def main():
     for name, case in [("x * a, x + b", chain), ("x * a, x + b, recorded", recorded), ("reel.tanh(x)", function), ("x.tanh()", method),
                        ("reel.sum(x, axis=0, keepdims=True)", options), ("(8, 8) @ (8, 8)", product), ("x[1:5]", index)]:
         print(f"{name:36} {best(case) - nothing:6.0f} ns")
-    # What releasing and taking back the global lock costs, if no other thread wants it.
+    # The cost of releasing and taking back the global lock, if no other thread wants it.
     held, released = ctypes.PyDLL(None).getppid, ctypes.CDLL(None).getppid
 
     def call(f):

@@ -63,7 +63,7 @@ train("--load", path("one"), "--epochs", "0", "--word-layers", "2", "--save", pa
 check_added("one", "words", ("nothing",))
 train("--load", path("one"), "--epochs", "0", "--character-layers", "2", "--save", path("characters"))
 check_added("one", "characters", ("nothing",))
-# What reads the first layer of a level has other sizes, and starts afresh.
+# The layer that reads the first layer of a level has other sizes, and starts afresh.
 train("--word-layers", "0", "--character-layers", "0", "--save", path("none"))
 train("--load", path("none"), "--epochs", "0", "--word-layers", "1", "--save", path("first"))
 check_added("none", "first", ("output.",))

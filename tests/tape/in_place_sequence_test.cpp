@@ -6,7 +6,7 @@
 
 #include "catch.h"
 
-// What becomes of in-place writes when their tape has finished and another one follows.
+// Tests in-place writes whose tape has finished when another one follows.
 
 using namespace reel;
 using reel_test::contains;
@@ -76,7 +76,7 @@ TEST_CASE("random programs that write through views give right gradients on two 
   constexpr int programs = 400, steps = 14, size = 4;
   std::mt19937 choose(5);
   auto pick = [&](std::size_t count) { return choose() % count; };
-  // What two storages hold, and d value / d w, carried along by hand.
+  // The elements of two storages, and d value / d w, computed by hand.
   struct Dual {
     Doubles value, slope;
   };
@@ -90,7 +90,7 @@ TEST_CASE("random programs that write through views give right gradients on two 
     auto held_by = [&](const Tensor& x) -> Dual& { return memory[x.body().storage == first ? 0 : 1]; };
     for (int i = 0; i < 3; ++i) handles.push_back(reshape(handles[pick(handles.size())], {size}));
     for (int number = 0; number < 2; ++number) {
-      // What the tape before had tracked cannot be counted, so its use must be refused.
+      // Values tracked by the previous tape have no known derivative, so their use must be refused.
       for (Dual& dual : memory)
         for (double& slope : dual.slope)
           if (slope != 0) slope = std::numeric_limits<double>::quiet_NaN();

@@ -40,7 +40,7 @@ double worst_error(const Objective& objective, const Parameters& at, const std::
   return worst;
 }
 
-// What is cut off is of the order of step⁴ = 1e-16 times a fifth derivative, what is rounded of 1e-16 / step = 1e-12.
+// The truncation error is about step⁴ = 1e-16 times a fifth derivative, the rounding error about 1e-16 / step = 1e-12.
 constexpr double usual_step = 1e-4, usual_tolerance = 1e-8;
 
 }  // namespace
@@ -187,8 +187,8 @@ TEST_CASE("gradients run through 1,000 Runge-Kutta steps of a double pendulum, c
   }
   double growth = max(abs(stack(gradients))).item();
   CHECK(growth > 500);
-  // What is moved by h at the start has moved by up to h G at the end, G being `growth`. Differences cut off about
-  // (h G)⁴ = 3e-13 of G. Each of 4,000 slopes is rounded by 1e-16, which grows by G too, and is divided by h: 4e-7 G at
+  // A change h at the start is a change of up to h G at the end, G being `growth`. Differences cut off about (h G)⁴ = 3e-13
+  // of G. Each of 4,000 slopes is rounded by 1e-16, which grows by G too, and is divided by h: 4e-7 G at
   // the worst.
   constexpr double h = 1e-6;
   Objective end = [](const Parameters& at) { return swung(at).item(); };

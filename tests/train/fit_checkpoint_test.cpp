@@ -35,7 +35,7 @@ struct Classifier : nn::Module {
   }
 };
 
-// What a call of fit has given.
+// The result of a call of fit.
 struct Result {
   std::vector<double> weights, losses, validation_losses, accuracies;
   int best = 0;

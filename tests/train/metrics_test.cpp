@@ -127,7 +127,7 @@ TEST_CASE("BLEU counts over the corpus, and penalises short candidates") {
   nn::BLEUScore result = bleu.result();
   CHECK(result.candidate_length == 9);
   CHECK(result.reference_length == 12);
-  // Of 9, 7, 5 and 3 n-grams 8, 6, 4 and 2 are right.
+  // 8, 6, 4 and 2 of 9, 7, 5 and 3 n-grams are right.
   const double precisions[] = {8.0 / 9, 6.0 / 7, 4.0 / 5, 2.0 / 3};
   double product = 1;
   for (std::size_t n = 0; n < 4; ++n) {
@@ -157,14 +157,14 @@ TEST_CASE("BLEU of indices of tokens is that of the tokens") {
   words_of.add(words("b c d e"), references);
   indices_of.add(nn::BLEU::TokenIndices{2, 3, 4, 5}, indices);
   CHECK(indices_of.result().score == words_of.result().score);
-  // Of 9, 7, 5 and 3 n-grams 8, 6, 4 and 2 are right.
+  // 8, 6, 4 and 2 of 9, 7, 5 and 3 n-grams are right.
   CHECK(indices_of.result().score == Approx(100 * std::pow(8.0 / 9 * 6 / 7 * 4 / 5 * 2 / 3, 0.25)));
   CHECK_THAT(error_of<Error>([&] { indices_of.add(nn::BLEU::TokenIndices{1}, std::vector<nn::BLEU::TokenIndices>{}); }),
              contains("BLEU: a sentence needs at least one reference"));
 }
 
 TEST_CASE("smoothing keeps BLEU above 0 where no long n-gram is right") {
-  // Of 4, 3, 2 and 1 n-grams 3, 1, 0 and 0 are right.
+  // 3, 1, 0 and 0 of 4, 3, 2 and 1 n-grams are right.
   auto result = [](nn::BLEUSmoothing smoothing) {
     nn::BLEU bleu({.smoothing = smoothing});
     bleu.add(words("a b x d"), words("a b c d"));
@@ -187,7 +187,7 @@ TEST_CASE("the area under the ROC curve is the share of pairs in order, over bat
   area.add(tensor<double>({0.1, 0.4}), classes({0, 0}));
   CHECK(std::isnan(area.value()));
   area.add(tensor<double>({0.35, 0.8}), classes({1, 1}));
-  // Of the pairs (0.35, 0.1), (0.35, 0.4), (0.8, 0.1) and (0.8, 0.4) three are in order.
+  // Three of the pairs (0.35, 0.1), (0.35, 0.4), (0.8, 0.1) and (0.8, 0.4) are in order.
   CHECK(area.value() == Approx(0.75));
   CHECK(area.count() == 4);
   // Further pairs: (0.4, 0.1) and (0.4, 0.4), a tie.

@@ -22,8 +22,8 @@ using reel_test::contains;
 
 namespace {
 
-// What a child that shows progress writes to a terminal of the given kind, whose window becomes `columns_later` wide
-// while it runs. Without a terminal (columns 0) to a pipe.
+// The output of a child that shows progress to a terminal of the given kind, whose window becomes `columns_later` wide
+// while it runs; with columns 0, to a pipe.
 std::string output_of(const char* terminal, unsigned short columns, unsigned short columns_later) {
   int ends[2] = {-1, -1}, side = -1;
   winsize size{24, columns, 0, 0};

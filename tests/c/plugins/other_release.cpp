@@ -1,4 +1,4 @@
-// What a plugin of a release with another interface looks like.
+// A plugin of a release with another interface.
 #include <reel/c/plugin.h>
 
 extern "C" const reel::Plugin* reel_plugin() {

@@ -39,7 +39,7 @@ struct Preference {
   std::uint32_t alignments[4] = {256, 256, 256, 256};
 };
 
-// What an algorithm was chosen for, which later calls must not exceed.
+// The sizes and alignments that an algorithm was chosen for, which later calls must not exceed.
 struct Algorithm {
   std::uint32_t alignments[4];
   std::uint64_t rows, columns, depth;

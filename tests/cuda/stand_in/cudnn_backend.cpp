@@ -17,7 +17,7 @@ using namespace reel_test::stand_in;
 
 namespace {
 
-// What was set in a descriptor, and the descriptors to which it refers.
+// The attributes set in a descriptor, and the descriptors to which it refers.
 struct Seen {
   cudnnBackendDescriptorType_t kind{};
   std::vector<std::shared_ptr<Seen>> others;

@@ -13,7 +13,7 @@ struct Plans {
 };
 
 #pragma GCC visibility push(default)
-/// Those asked for since the last call.
+/// The plans requested since the last call.
 Plans take_plans();
 #pragma GCC visibility pop
 

@@ -73,7 +73,7 @@ struct Call {
   }
 };
 
-// What all calls check. The stream is null if the call was refused.
+// The checks that all calls share. The stream is null if the call was refused.
 Call begin(const char* name, cudnnHandle_t handle, const void* layer, const void* x, const void* y, std::size_t weights,
            std::size_t work, std::size_t reserve) {
   count(name);

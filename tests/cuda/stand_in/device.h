@@ -19,7 +19,7 @@ constexpr int device_count = 2, most_threads_of_block = 1024, registers_of_block
               threads_of_multiprocessor = 2048, blocks_of_multiprocessor = 32;
 constexpr unsigned most_grid_x = 2147483647, most_grid_y = 65535;
 
-/// That of the environment variable REEL_STAND_IN: h100, which is the default, or a100.
+/// The device that the environment variable REEL_STAND_IN names: h100, which is the default, or a100.
 const Description& description();
 
 /// The description in the form that cuDNN reads.

@@ -10,9 +10,9 @@
 #include "record.h"
 #include "streams.h"
 
-// Launches of kernels, none of which runs. What a kernel needs is read from its machine code.
+// Launches of kernels, none of which runs. The resources that a kernel needs are read from its machine code.
 
-// What nvcc's code passes instead of a kernel's address; it is not defined elsewhere.
+// The type that nvcc's code passes instead of a kernel's address; it is not defined elsewhere.
 struct CUkern_st {
   reel_test::stand_in::Kernel kernel;
 };

@@ -14,7 +14,7 @@
 #include "cuda/stand_in/record.h"
 #include "cuda/stand_in/streams.h"
 
-// Which calls of CUDA and its libraries single ops make, on the stand-in.
+// Tests the calls of CUDA and its libraries that single ops make, on the stand-in.
 
 namespace reel_test {
 

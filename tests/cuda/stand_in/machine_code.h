@@ -4,7 +4,7 @@
 
 #include "cubin.h"
 
-// What the instructions of a kernel do. probe.cu is compiled beside the kernels to show that they are recognised.
+// Properties of a kernel's instructions. probe.cu is compiled beside the kernels to show that they are recognised.
 
 namespace reel_test::stand_in {
 
@@ -14,7 +14,7 @@ bool adds_atomically(const Kernel& kernel);
 /// The bytes of the widest access to global memory by one thread.
 int widest_access(const Kernel& kernel);
 
-/// Those of the widest load from global memory, and of the widest store to it.
+/// The bytes of the widest load from global memory, and of the widest store to it, by one thread.
 int widest_load(const Kernel& kernel);
 int widest_store(const Kernel& kernel);
 

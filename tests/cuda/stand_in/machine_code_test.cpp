@@ -114,7 +114,7 @@ TEST_CASE(
     const char *file, *program;
     bool stores;
   };
-  // As the names are mangled: with their lengths, and I before the template's arguments.
+  // The mangled names: with their lengths, and I before the template's arguments.
   constexpr RowKernel row_kernels[] = {
       {"softmax_cu", "7ForwardI", true},
       {"softmax_cu", "8BackwardI", true},

@@ -23,7 +23,7 @@ struct Allocation {
   bool pinned = false;  ///< memory of the CPU
   bool freed = false;
   std::map<std::size_t, std::uint64_t> users;  ///< the last work of each stream that used it
-  /// By address within it, the last work of the stream that used the address first. That stream allocated and wrote it.
+  /// By address within it, the last work of the stream that used the address first, by which it was allocated and written.
   std::unordered_map<std::uintptr_t, Moment> owners;
 };
 
@@ -36,7 +36,7 @@ std::size_t free_bytes(int device);
 
 /// True for addresses of a GPU's memory, also of freed memory.
 bool is_of_device(std::uintptr_t address);
-/// The allocation that contains the address, or ends there; null if there is none. That of a GPU may be freed.
+/// The allocation that contains the address, or ends there; null if there is none. A GPU's allocation may be freed.
 Allocation* find_allocation(std::uintptr_t address);
 /// Records a violation unless all bytes are within one allocation, on the given device if they are on any. `what` names them.
 /// Returns the allocation, or null.

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-// What the stand-in has seen: how often each call was made, and which calls a GPU would have refused.
+// The stand-in's record: how often each call was made, and which calls a GPU would have refused.
 
 namespace reel_test::stand_in {
 

@@ -9,7 +9,7 @@
 #include "catch.h"
 #include "cuda/stand_in/record.h"
 
-// That the stand-in sees what a GPU would refuse: each row makes one mistake.
+// Tests that the stand-in detects what a GPU would refuse: each row makes one mistake.
 
 namespace reel_test {
 
@@ -17,7 +17,7 @@ namespace {
 
 using stand_in::take_violations;
 
-// What most mistakes are made with.
+// Streams, events and memory with which most mistakes are made.
 struct Fixture {
   cudaStream_t stream = nullptr, other = nullptr;
   cudaEvent_t event = nullptr;

@@ -269,7 +269,7 @@ TEST_CASE("comparisons take a number as the half that it rounds to") {
     CHECK(!any(x != 0.3).item<bool>());
     CHECK(!any(0.3 < x).item<bool>());
     CHECK(allclose(x, 0.3));
-    // As their bounds do: the gradient of clamp is 1 there.
+    // Bounds round as elements do: the gradient of clamp is 1 there.
     Tape tape;
     tape.watch(x);
     CHECK(wide(tape.gradient(sum(clamp(x, 0.3, 1)), x)) == std::vector<double>{1, 1, 1});

@@ -217,7 +217,7 @@ Tensor padded_gru(const Tensor& x, Tensor h, const RecurrentWeights& w, const Te
   return concat({flatten(stack(outputs)), flatten(h)});
 }
 
-// Of an LSTM with weights x[3], x[4], x[5].
+// Concatenates the outputs of a layer into a vector.
 Tensor flat(const LSTMOutput& y) { return concat({flatten(y.output), flatten(y.h_n), flatten(y.c_n)}); }
 Tensor flat(const RecurrentOutput& y) { return concat({flatten(y.output), flatten(y.h_n)}); }
 

@@ -17,8 +17,8 @@
 
 // Tests that the op table detects wrong gradients. In each mutant one input of one op passes back its gradient
 // with the wrong sign, or none: an identity op with a wrong gradient is inserted between the operand and the op.
-// Every mutant must fail a check of a row. What runs when an outer tape records the gradient is another formula for some
-// ops, so the two are mutated separately.
+// Every mutant must fail a check of a row. Some ops have another formula for gradients that an outer tape records, so the
+// two are mutated separately.
 
 namespace reel_test {
 

@@ -27,7 +27,7 @@ Tensor with_element_type(DType dtype, F f) {
 
 Array unchanged(const Arrays& x) { return x[0]; }
 
-// As tensors of one element.
+// Copies a tensor of one element by item().
 Tensor by_item(const Tensor& x) {
   return with_element_type(x.dtype(), [&]<class T>(T) {
     Tensor y = zeros(x.shape(), {.dtype = x.dtype()});

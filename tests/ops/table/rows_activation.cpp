@@ -24,7 +24,7 @@ struct Function1 {
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Of ulps: half a unit for each rounding, a parameter's too, and 1 or 2 for each function of the vocabulary.
+// Errors in ulps: half a unit for each rounding, a parameter's too, and 1 or 2 for each function of the vocabulary.
 std::vector<Function1> functions() {
   auto leaky = [](double slope) {
     return Function1{"leaky_relu",

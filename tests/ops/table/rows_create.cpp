@@ -87,8 +87,8 @@ void add_linspace(std::vector<Row>& rows, double start, double stop, std::int64_
   Row& row = add_made(
       rows, "linspace from " + std::to_string(start) + " to " + std::to_string(stop) + " of " + std::to_string(count),
       [=](auto x) { return linspace(start, stop, count, {.dtype = x.dtype()}); }, expected, floating_dtypes);
-  // Of the larger end: at most half of one unit for both quotients and one for their difference, half for the
-  // product and for the sum, half for the reference.
+  // In units of the larger end: at most half of one for both quotients and one for their difference, half for the product
+  // and for the sum, half for the reference.
   row.ulps = 2.5;
   row.attributes = {{"numbers", {start, stop, static_cast<double>(count)}}};
 }

@@ -23,7 +23,7 @@ struct Batch {
   std::int64_t longest() const {
     return target_lengths.empty() ? 0 : *std::max_element(target_lengths.begin(), target_lengths.end());
   }
-  // Of example n.
+  // The labels of example n.
   std::vector<std::int64_t> target(std::size_t n) const {
     std::int64_t start = 0;
     for (std::size_t k = 0; k < n; ++k) start += target_lengths[k];

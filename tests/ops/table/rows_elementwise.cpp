@@ -24,7 +24,7 @@ struct Unary {
   double ulps;
   std::vector<DType> dtypes;
   bool differentiable = true;
-  /// What the error is relative to, where that is more than the result.
+  /// The scale of the error, where that is more than the result.
   double (*scale)(double x) = nullptr;
 };
 

@@ -73,7 +73,7 @@ void add_pairwise_distance(std::vector<Row>& rows, const Shape& a, const Shape& 
                         Array away = make(shape, [&](const Index& i) { return at(x[0], i) - at(x[1], i) + 1e-6; });
                         Array y = make(heads, [&](const Index& i) { return norm_of(line_of(away, i, -1), p); });
                         if (!keepdims) y.shape = Shape(std::span(shape.begin(), shape.end() - 1));
-                        // Of numbers up to 4.
+                        // Differences of numbers up to 4.
                         for (double value : y.values) y.scales.push_back(value + 4);
                         return y;
                       },

@@ -262,7 +262,7 @@ void add_cosine(std::vector<Row>& rows, const Shape& shape, LossReduction reduct
              }
              return brought_together(y, reduction, static_cast<double>(heads.numel()));
            },
-       // Of numbers of at most 2: three sums, a root, a product, a quotient and a difference.
+       // Roundings of numbers of at most 2: three sums, a root, a product, a quotient and a difference.
        .ulps = 6,
        .reorders = true,
        .attributes = {{"reduction", {static_cast<double>(reduction)}}, {"margin", {margin}}}});
@@ -297,7 +297,7 @@ void add_triplet(std::vector<Row>& rows, const Shape& shape, LossReduction reduc
                         }
                         return brought_together(y, reduction, static_cast<double>(heads.numel()));
                       },
-                  // Of numbers of at most 4, and their norms.
+                  // Roundings of numbers of at most 4, and of their norms.
                   .ulps = 6 + static_cast<double>(width) / 2,
                   .reorders = true,
                   .attributes = {{"reduction", {static_cast<double>(reduction)}},
@@ -387,7 +387,7 @@ void add_class_loss(std::vector<Row>& rows, const ClassLoss& loss) {
            },
        .inputs = inputs,
        .reference = [=](const Arrays& x) { return class_losses(x, loss); },
-       // As softmax's.
+       // The bound of softmax.
        .ulps = 8 + static_cast<double>(classes) / 2,
        .reorders = true,
        .op = name,

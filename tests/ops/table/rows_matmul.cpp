@@ -55,7 +55,7 @@ void add_product(std::vector<Row>& rows, const Shape& a, const Shape& b) {
                   .run = [](auto x) { return matmul(x[0], x[1]); },
                   .inputs = {{a}, {b}},
                   .reference = product,
-                  // As a sum; each product adds a half unit of its own.
+                  // The bound of a sum; each product adds a half unit of its own.
                   .ulps = static_cast<double>(a[a.rank() - 1]) + 1,
                   .dtypes = all_numbers,
                   .reorders = true});
@@ -142,7 +142,7 @@ void add_addmm(std::vector<Row>& rows, const Shape& c, const Shape& a, const Sha
                 });
                 return y;
               },
-          // As a product; half a unit for each factor and the sum.
+          // The bound of a product; half a unit for each factor and the sum.
           .ulps = static_cast<double>(a[1]) + 3,
           // Halves are rounded before the sum, which may be small beside its terms.
           .dtypes = whole ? std::vector<DType>{f32, f64, i32, i64} : std::vector<DType>{f32, f64},

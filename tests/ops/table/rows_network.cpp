@@ -69,7 +69,7 @@ struct Classes {
   std::vector<std::int64_t> values;
 };
 
-// Of each example, with the scale of log_softmax's.
+// The loss of each example, with the scale of log_softmax's.
 Array losses_of(const Arrays& x, int axis) {
   return make(x[1].shape, [&](Index i) {
     auto target = static_cast<std::int64_t>(at(x[1], i));

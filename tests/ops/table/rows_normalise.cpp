@@ -32,7 +32,7 @@ std::vector<Statistics> statistics_of(const Array& x, const SetOf& set_of, std::
   return statistics;
 }
 
-// Of the weights' elements; where there are no weights, of 1 and 0.
+// The weights and the place of their element for each element of x; without weights they are 1 and 0.
 struct Affine {
   const Array *weight = nullptr, *bias = nullptr;
   std::function<Index(const Index&)> place;
@@ -189,7 +189,7 @@ void add_by_channel(std::vector<Row>& rows, const Batch& c, Parameters parameter
                                  {"variance", variances}}});
 }
 
-// Of the running statistics, too.
+// Adds rows of evaluation, which have gradients of the running statistics, too.
 void add_evaluation(std::vector<Row>& rows, const Shape& shape) {
   Shape channels{shape[1]};
   auto reference = [=](const Arrays& x) {

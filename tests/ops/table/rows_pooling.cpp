@@ -51,7 +51,7 @@ Windows windows_of(const Case& c, std::int64_t size, std::vector<double>& padded
 
 enum class Kind : std::uint8_t { average, largest, place };
 
-// Of x as (N, C, d…), with one spatial axis after the other.
+// The pooling of x as (N, C, d…), with one spatial axis after the other.
 Array pooled(const Array& x, const Case& c, Kind kind) {
   std::vector<Windows> windows;
   std::vector<std::vector<double>> counts(3);

@@ -283,7 +283,7 @@ void add_sum_to(std::vector<Row>& rows, const Shape& shape, const Shape& result)
                         y.scales = summed(x[0], true).values;
                         return y;
                       },
-                  // As of sum.
+                  // The bound of sum.
                   .ulps = 3,
                   .reorders = true,
                   .attributes = {{"shape", {result.begin(), result.end()}}}});

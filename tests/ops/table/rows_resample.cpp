@@ -62,7 +62,7 @@ Array interpolated(const Array& x, const Shape& shape, const InterpolateOptions&
       sum += weight * clamped(x, i);
     });
     y.values.push_back(sum);
-    // Of the elements, since it is the weights that are not exact.
+    // The error scales with the elements, since the weights are not exact.
     y.scales.push_back(2);
   });
   return y;

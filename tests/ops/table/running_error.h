@@ -218,7 +218,7 @@ inline Tracked dot(const std::vector<Tracked>& x, const std::vector<Tracked>& w)
   return {list, list->add(sum.total(), sources.begin(), sources.end())};
 }
 
-/// e^x_i / Σ_k e^x_k, with the largest element subtracted first. That element rounds nothing: it cancels.
+/// e^x_i / Σ_k e^x_k, with the largest element subtracted first. The largest element rounds nothing: it cancels.
 template <class N>
 std::vector<N> softmax_of(const std::vector<N>& x) {
   std::vector<N> terms;

@@ -18,8 +18,7 @@ namespace reel_test {
 struct Array {
   reel::Shape shape;
   std::vector<double> values;
-  /// What the error of an element is relative to, where that is more than the element itself: Σ |terms| of a
-  /// sum.
+  /// The scale of an element's error, where that is more than the element itself: Σ |terms| of a sum.
   std::vector<double> scales = {};
 
   double scale(std::size_t i) const;

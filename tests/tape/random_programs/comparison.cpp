@@ -82,7 +82,7 @@ class Comparison {
       return fmt::format("gave {}{}, not {}", name_of(found),
                          found == Outcome::done || found == Outcome::user_error ? "" : " (" + runner_.error() + ")",
                          name_of(expected));
-    // Which hooks have run before a differentiation is refused is the library's choice.
+    // The library may run any hooks before it refuses a differentiation.
     bool all_ran = found != Outcome::tape_error;
     if (std::string text = all_ran ? compare_hooks() : ""; !text.empty()) return text;
     if (reel::is_recording() != model_.is_recording()) return fmt::format("is_recording() is {}", reel::is_recording());

@@ -116,8 +116,8 @@ bool Interpreter::can_run(const Instruction& instruction) const {
     return index < traces_of(instruction.scope) && traced_.at(instruction.scope)[index] >= 0;
   }
   if (instruction.operands.empty()) return true;
-  // Of equal gradients that an outer tape has recorded, one may be a copy of another, or all of a third: what a derivative
-  // by one of them is, is the library's choice.
+  // One of several equal gradients that an outer tape has recorded may be a copy of another, or all may be copies of a
+  // third: the library may choose the derivative by one of them.
   auto is_gradient = [&](int variable) {
     int producer = slots_[static_cast<std::size_t>(live_slot(tensor(variable)))].producer;
     if (producer < 0) return false;

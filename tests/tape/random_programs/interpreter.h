@@ -11,7 +11,7 @@
 
 namespace reel_test::programs {
 
-/// What an instruction does, or must do.
+/// The outcome of an instruction, actual or required.
 enum class Outcome : std::uint8_t {
   done,
   tape_error,
@@ -29,7 +29,7 @@ struct Memory {
   int tracked_by = 0;       ///< during which filling of the tape; 0: never
 };
 
-/// What a handle stands for: a view of a memory, and what the tape knows of it.
+/// The model of a handle's tensor: a view of a memory, and the tape's state of it.
 struct ModelTensor {
   int memory;
   Sizes shape, strides;
@@ -51,7 +51,7 @@ struct ModelTensor {
   int nodes_filling = 0, nodes_version = 0;
 };
 
-/// What one hook saw.
+/// One call of a hook.
 struct HookCall {
   int hook;
   std::vector<double> gradient;
@@ -68,13 +68,13 @@ class Interpreter {
   bool can_run(const Instruction& instruction) const;
   Outcome run(const Instruction& instruction);
 
-  // What there is.
+  // The present variables, tensors and memories.
   const std::map<int, int>& variables() const { return variables_; }  ///< which tensor each one stands for
   const ModelTensor& tensor(int variable) const { return tensors_[static_cast<std::size_t>(variables_.at(variable))]; }
   const Memory& memory(const ModelTensor& tensor) const { return memories_[static_cast<std::size_t>(tensor.memory)]; }
   std::vector<Scalar> values(const ModelTensor& tensor) const;
   bool is_tracked(const ModelTensor& tensor) const { return live_slot(tensor) != 0; }
-  /// Of a tracked tensor: whether it is a parameter or watched.
+  /// True if the tracked tensor is a parameter or watched.
   bool is_leaf(const ModelTensor& tensor) const {
     return slots_[static_cast<std::size_t>(live_slot(tensor))].producer < 0;
   }
@@ -164,7 +164,7 @@ class Interpreter {
   Memory& memory_of(int tensor) { return memories_[static_cast<std::size_t>(at(tensor).memory)]; }
   int id(int variable) const { return variables_.at(variable); }
 
-  // What is recorded.
+  // Recording on the tape.
   void check_operand(const ModelTensor& x) const;
   Operand accept(int tensor);
   void record_use(int tensor);

@@ -4,7 +4,7 @@
 #include "interpreter.h"
 #include "sizes.h"
 
-// What the ops compute, element by element, and which values their gradients need.
+// The ops' results, element by element, and the values that their gradients need.
 
 namespace reel_test::programs {
 

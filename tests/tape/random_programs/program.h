@@ -8,7 +8,7 @@ namespace reel_test::programs {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// What a line of a program does. `x`, `y` … are its operands, n its numbers, c its constant.
+/// The op of a line of a program. `x`, `y` … are its operands, n its numbers, c its constant.
 enum class Op : std::uint8_t {
   // Handles.
   constant,   ///< a tensor of shape n with the given values

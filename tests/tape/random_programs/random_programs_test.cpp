@@ -26,7 +26,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-// What went wrong, with the smallest program in which it does.
+// Describes a failure, with the smallest program in which it occurs.
 std::string report(const Program& program, std::uint64_t seed, const std::string& difference_found) {
   Program smallest = shrunk(program, [&](const Program& candidate) { return !difference(candidate, seed).empty(); });
   return "REEL_RANDOM_PROGRAM=" + std::to_string(seed) + "\n" + to_string(smallest) + difference(smallest, seed) +

@@ -3,7 +3,7 @@
 #include "interpreter.h"
 #include "sizes.h"
 
-// What a tape knows of tensors, and what it records.
+// A tape's state of tensors, and its entries.
 
 namespace reel_test::programs {
 
@@ -133,7 +133,7 @@ int Interpreter::record(int begin, const std::vector<Scalar>& values, std::vecto
   nodes.reserve(values.size());
   int last = -1;  // fresh nodes rise where none is given twice
   for (Scalar value : values) {
-    // What a checkpoint computes within is computed again for its gradient.
+    // Values within a checkpoint are computed again for its gradient.
     if (value.node > last && value.node >= begin && !checkpoint)
       last = value.node;
     else
@@ -147,7 +147,7 @@ int Interpreter::record(int begin, const std::vector<Scalar>& values, std::vecto
   return slot;
 }
 
-// What a differentiation computes. `of`: the entry whose gradient it is, whose nodes it refers to.
+// Records the ops of a differentiation. `of`: the entry whose gradient it is, whose nodes it refers to.
 int Interpreter::record_derived(int begin, const std::vector<Scalar>& values, std::vector<Input> inputs,
                                 const Entry* of) {
   int slot = record(begin, values, std::move(inputs), of && of->checkpoint);

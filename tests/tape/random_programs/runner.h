@@ -21,7 +21,7 @@ class Runner {
 
   const reel::Tensor& tensor(int variable) const { return variables_.at(variable); }
   const std::vector<HookCall>& hook_calls() const { return hook_calls_; }
-  /// What the last error said.
+  /// The message of the last error.
   const std::string& error() const { return error_; }
   /// Forgets the variables and ends the scopes, in the order given.
   void end(const std::vector<Interpreter::Scope>& scopes);

@@ -34,7 +34,7 @@ double value_of(Rule rule, double a, double b) {
 //
 // where the last term is what f itself may be off by. 64 is more than any function's error in units of u, and than the
 // number of terms of a sum whose order is free, but for the sums of whole tensors, which reel forms in pairs. A sum of
-// n terms is off by at most (n − 1) u Σ|xᵢ| in any order. What each addition is charged with is therefore u (|a| + |b|)
+// n terms is off by at most (n − 1) u Σ|xᵢ| in any order. The error bound of each addition is therefore u (|a| + |b|)
 // and not u |y|: along a chain of additions these are at least u Σ|xᵢ|, also where the terms cancel. A sine, cosine or
 // tanh is off by u times its largest value where its argument is reduced, or where it is computed from exponentials.
 double error_of(Rule rule, Scalar a, Scalar b, double y) {

@@ -65,7 +65,7 @@ Row quantile_row(const Shape& x, double q, int axis, QuantileInterpolation inter
                      {"keepdims", {keepdims ? 1.0 : 0.0}}}};
 }
 
-// Of all elements, at several fractions; both have a gradient.
+// Quantiles of all elements, at several fractions; both have a gradient.
 Row quantiles_row(const Shape& x, const Shape& q) {
   return {.name = "quantile at " + to_string(q) + " of " + to_string(x),
           .run = [](auto in) { return quantile(in[0], sigmoid(to(in[1], f64))); },
@@ -101,7 +101,7 @@ Row kthvalue_row(const Shape& x, std::int64_t k, int axis, bool indices, bool ke
                   std::stable_sort(sorted.begin(), sorted.end());
                   double value = sorted[static_cast<std::size_t>(k - 1)];
                   if (!indices) return value;
-                  // Of equal elements that which a stable sort puts there.
+                  // Equal elements have the order of a stable sort.
                   std::int64_t before =
                       k - 1 - std::count_if(line.begin(), line.end(), [&](double other) { return other < value; });
                   for (std::size_t place = 0; place < line.size(); ++place)

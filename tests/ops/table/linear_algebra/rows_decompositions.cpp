@@ -72,7 +72,7 @@ Matrix inverse(Matrix a) {
   return b;
 }
 
-// Of a matrix of full rank.
+// The pseudo-inverse of a matrix of full rank.
 Matrix pseudo_inverse(const Matrix& a) {
   Matrix b = transposed(a);
   return a.rows >= a.columns ? product(inverse(product(b, a)), b) : product(b, inverse(product(a, b)));
