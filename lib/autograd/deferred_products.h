@@ -15,14 +15,7 @@ namespace reel::detail {
 class DeferredProducts {
  public:
   /// Returns true if deferring `rows` rows costs less than computing their product and adding it to the gradient at
-  /// once. Measured: time of a step of tanh(h w), differentiated by both, deferred relative to at once, by rows of h
-  /// and sizes of w (one thread, Xeon with AVX-512):
-  ///
-  ///              1     2     4     8    16    32
-  ///     32²    0.98  0.95  0.98  1.02  1.02  1.06
-  ///     128²   0.61  0.79  0.93  1.05  1.01  1.03
-  ///     300²   0.53  0.65  0.79  0.91  0.99  1.00
-  ///     512²   0.39  0.52  0.63  0.88  0.94  1.04
+  /// once, which is bound by reading and writing the gradient: see "Deferred products" in tools/benchmark/README.md.
   static constexpr bool pays(std::int64_t rows, std::int64_t elements) { return rows <= 32 && rows * 4096 <= elements; }
   /// Bytes that are collected for one slot at least, at most, and for all slots, before a product is computed. In
   /// between, the limit is the size of the gradient itself, which is read and written by each product; more would leave

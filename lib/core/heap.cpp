@@ -12,8 +12,7 @@ namespace reel::detail {
 namespace {
 
 // Large blocks use pages of 2 MiB if the system has them: passes over tensors that exceed the caches then miss the TLB
-// less often, and there are fewer page faults. Training steps on one thread of a Xeon, ms: 56.2 to 54.3 (two
-// convolutions, batch 64), 8.5 to 8.4 (784-1024-1024-10).
+// less often, and there are fewer page faults: see "Huge pages" in tools/benchmark/README.md.
 void prefer_huge_pages(std::uintptr_t start, std::size_t bytes) {
   constexpr std::uintptr_t page = std::uintptr_t{2} << 20;
   std::uintptr_t begin = (start + page - 1) & ~(page - 1), end = (start + bytes) & ~(page - 1);

@@ -22,19 +22,7 @@
 
 // A thread pool of our own beside oneDNN's: an OpenMP region ends when every thread has come and gone, so it waits for
 // one that sleeps or has no processor, 100 µs and more on a virtual machine, while here the caller continues without
-// it. Add of 10⁶ f32 on two processors of a shared Xeon, ms: one thread 0.38; two by OpenMP 0.28 to 0.64; two by this
-// pool 0.27 to 0.39.
-//
-// To wake a helper costs the caller 13 µs there, and 20 to 50 µs pass until it begins. Times of loops on two threads
-// relative to one, by their duration on one thread and by the time between them:
-//
-//                          µs     50     70    100    200   1000   4000
-//     at once after another     0.67   0.54   0.78   0.51   0.51   0.50
-//     after 100 µs              0.95   0.85   0.79   0.61   0.52   0.51
-//     after 1 ms                1.00   1.03   0.85   0.72   0.54   0.52
-//     at once, another process has the second processor half of the time, 3 ms and 3 ms
-//                               0.80   0.72   0.88   0.69   0.71   0.71
-//     … 20 of 22 ms             0.96   0.92   1.00   0.91   0.96   0.92
+// it. Loops are bound by the time in which a helper wakes: see "Thread pool" in tools/benchmark/README.md.
 
 namespace reel {
 namespace detail::parallel {

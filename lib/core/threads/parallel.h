@@ -4,7 +4,7 @@
 
 namespace reel::detail {
 
-/// Loops of fewer iterations of about a nanosecond stay on the calling thread (see the measurements in parallel.cpp).
+/// Loops of fewer iterations of about a nanosecond stay on the calling thread: see "Thread pool" in the benchmark's page.
 inline constexpr std::int64_t parallel_grain = 1 << 15;
 
 namespace parallel {

@@ -174,9 +174,8 @@ Tensor bmm(const Arg& a, const Arg& b) {
 }
 
 // addmm: y = beta c + alpha a b, composed of cheap ops unless both factors are 1, as in a linear layer, and where the CPU
-// multiplies halves: its kernels would round the product before the sum. An activation is not fused with it: relu of
-// (64, 1024) takes 6 µs after an addmm of 870 to 1140, tanh 38, most of them its arithmetic. In the MLP of tools/bench it
-// would gain 0.2 % at most.
+// multiplies halves: its kernels would round the product before the sum. An activation is not fused with it, which would
+// gain 0.2 % at most: see "Products" in tools/benchmark/README.md.
 
 constexpr OpInfo addmm_op{
     .name = "addmm",

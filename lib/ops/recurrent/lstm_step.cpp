@@ -19,8 +19,8 @@ namespace reel::detail {
 //   q = h W_h;  h', c' and the gradients da = dp = dq and dc are those of lstm_cell;  the weights may be rounded
 //   dh = da W_hᵀ   dW_h = hᵀ da   dx = da W_xᵀ   dW_x = xᵀ da   db = Σ da
 //
-// One op in place of three: a step of one row of 16 units takes 1.1 µs with its backward instead of 1.5, and a call within
-// batch_map waits once (a tagger trains at 1.75 times the speed of one example at a time, instead of 1.5).
+// One op in place of three saves the overhead of two, which bounds small steps, and a call within batch_map waits once: see
+// "Recurrent layers" in tools/benchmark/README.md.
 
 namespace {
 

@@ -19,21 +19,13 @@
 // remainder of a position divided by the stride. A box of the source is packed by planes, and each tap adds a product
 // whose right operand begins at the tap's offset in the planes: tiles stay in registers over all taps and channels.
 //
-// oneDNN's kernels need blocks of 16 channels, so that x and y are copied to other layouts and back, and take up to
-// 600 µs to generate per shape. ms on one thread of a Xeon with AMX, this code / libtorch's convolution by oneDNN 2.6.3:
-//
-//                                        forward      by data      by weights
-//     (64, 32, 26, 26) x (64, 32, 3, 3)    10.7 / 20    10.7 / 10.8  10.6 / 12.9
-//     (16, 64, 56, 56) x (128, 64, 3, 3)   53 / 71      49 / 54      48 / 56
-//     (32, 64, 56, 56), each channel 3x3   8.0 / 15     7.8 / 15     7.6 / 17
-//     (16, 64, 28, 28) transposed 4x4, 2   7.5 / 12     7.3 / 17     6.5 / 17
-//     (8, 512, 7, 7) x (512, 512, 3, 3)    17 / 13.5    17 / 13.6    20 / 17
+// oneDNN's kernels need blocks of 16 channels, so that x and y are copied to other layouts and back, and are generated for
+// each shape: see "Convolutions" in tools/benchmark/README.md.
 
 namespace reel::detail::inline REEL_TARGET {
 namespace {
 
-// The number of elements of a box, which shares the second-level cache with the weights. With half a megabyte of cache (AMD EPYC,
-// AVX2) the first two shapes above take 16.9 and 95 ms; with boxes of a megabyte, which suit a cache of two, 18.2 and 102.
+// The number of elements of a box, which shares the second-level cache with the weights.
 std::int64_t largest_box() { return std::clamp<std::int64_t>(second_level_cache_bytes() / 4, 1 << 16, 1 << 18); }
 // In multiplications: cheaper convolutions stay on one thread; the least that a thread gets. See matmul.cpp.
 constexpr double parallel_cost = 1 << 24, part_cost = parallel_cost / 4;

@@ -9,8 +9,8 @@
 #include "../../../kernels/pooling.h"
 
 // Adjacent windows of 2 × 2, the most common pooling: each vector of results is computed in registers from its four
-// vectors of elements. (64, 64, 24, 24) of f32 takes 1.7 ms on one thread of a Xeon with AVX-512, which is the memory's
-// limit, and 6.0 ms by rows and columns. A gradient written in this way took as long as the code that adds to zeros.
+// vectors of elements, bound by memory: see "Pooling" in tools/benchmark/README.md. A gradient written in this way took
+// as long as the code that adds to zeros.
 
 namespace reel::detail::inline REEL_TARGET {
 

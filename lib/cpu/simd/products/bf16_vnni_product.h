@@ -14,22 +14,9 @@
 // The right operand is always packed in the layout that the kernels read, in advance or during the product, so that
 // results do not depend on it: strips of 64 columns; in each, the elements of two rows are interleaved. A kernel is
 // generated for fixed sizes, which takes 100 to 600 µs, so rows are computed in few heights, depths in multiples of 32,
-// and columns in panels that stay in the second-level cache. Medians in µs, one thread, Xeon with AMX: oneDNN 2.6.3,
-// which packs b itself, on b and on its transpose; the code below on both; and on a parameter that it has packed
-// before:
-//
-//     rows, b                   oneDNN  transposed    below  transposed  kept
-//     8 × (512, 512)              21.9        45.1     25.6        32.0   7.8
-//     32 × (512, 512)             47.8        52.2     33.8        41.8  11.2
-//     32 × (512, 2048)             272         233      230         235    90
-//     64 × (1024, 1024)            335         266      268         266   175
-//     128 × (512, 512)            70.0        71.6     73.8        80.4  49.8
-//     100 × (300, 450)            60.0        62.8     53.6        58.4  37.2
-//     784 × (64, 1024)             721         712      177         185   171
-//     2048 × (2048, 2048)        30300       25900    23300       24100 24500
-//
-// Rows that are not aligned to cache lines halve the speed of a kernel. Without tiles (AVX512_BF16 alone) packing gains
-// 5 %.
+// and columns in panels that stay in the second-level cache. Few rows are bound by packing b, which a parameter needs
+// once: see "bf16 products" in tools/benchmark/README.md. Rows that are not aligned to cache lines halve the speed of a
+// kernel.
 
 namespace reel::detail::inline REEL_TARGET {
 

@@ -25,18 +25,10 @@ template const Gemm<double>::Tiles Gemm<double>::tiles;
 
 namespace {
 
-// Products that cost less than this many f32 multiplications in blocks stay on the calling thread: waking another takes
-// longer than it saves, and far longer if another process uses its processor. µs with one thread / with two, with
-// OMP_WAIT_POLICY=passive:
-//
-//                        multiplications   two idle processors      the second processor busy,
-//                                          (Zen 5, oneDNN's sgemm)  fastest of 300 (Xeon with AMX, the code below)
-//     128×128×128                  2.1 M         16 /  52
-//     32×256×512                   4.2 M                                  45 /  52
-//     32×256×1024                  8.4 M         75 / 121                 94 / 100
-//     256×256×256                 16.8 M        130 / 118                197 / 215
-//     2048×256×64                 33.6 M        294 / 200                474 / 486
-//     512×512×512                  134 M       1085 / 601               1508 / 954
+// "Products" in tools/benchmark/README.md has the measurements behind the bounds below.
+
+// Products that cost less than this many f32 multiplications in tiles stay on the calling thread: waking another takes
+// longer than it saves, and far longer if another process uses its processor.
 constexpr double parallel_cost = 1 << 24;
 // The smallest cost that is worth a thread.
 constexpr double part_cost = parallel_cost / 4;
@@ -44,37 +36,13 @@ constexpr double part_cost = parallel_cost / 4;
 // Below this many multiplications oneDNN's call costs more than the product does here.
 constexpr double few_bf16_multiplications = 1 << 15;
 // Returns true if packing b pays (see bf16_vnni_product.h): for few rows only on a processor with tiles, and never if
-// few columns require transposing a. Long sums exceed the caches, and oneDNN divides them: (512, k) × (k, 512) takes
-// 2590 µs paired and 3060 by its kernel for all sizes for k = 4096, 7200 and 6440 for 8192.
+// few columns require transposing a. Long sums exceed the caches, and oneDNN divides them.
 bool pays_pairing(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
   return a.columns <= 4096 && a.rows >= (has_bf16_tiles() ? 4 : 64) && (a.column_stride == 1 || b.columns >= 64);
 }
 
-// Skinny products read b in place, by SkinnyProduct; for more rows gemm.h's blocks pack it. Medians in µs, one thread,
-// f32, by rows and sizes of b (Xeon with AVX-512, L2 of 2 MB, oneDNN 2.6.3, OpenBLAS 0.3.21); in the right half b is
-// the transpose of a row-major matrix:
-//
-//                    rows    skinny  blocks  oneDNN  OpenBLAS       skinny  blocks  oneDNN  OpenBLAS, b transposed
-//     (16, 16)          1      0.01    0.02    0.12      0.02         0.02    0.06    0.12      0.12
-//                       4      0.03    0.04    0.33      0.04         0.05    0.07    0.18      0.13
-//                       8              0.05    0.33      0.06         0.10    0.09    0.24      0.15
-//     (150, 5)          1      0.09    0.37    0.46      0.16         0.19    0.32    0.53      0.29
-//     (128, 128)        1      0.47    0.44    0.57      0.43         0.48    3.66    0.76      0.59
-//                       2      0.76    1.05    1.01      0.59         0.85    4.25    0.80      0.79
-//                       4      0.93    0.96    1.24      0.87         1.13    3.98    1.50      1.23
-//                       8              1.65    1.89      1.73         2.25    4.79    2.84      2.35
-//                      16              3.27    3.40      3.37         8.09    6.13    5.21      8.93
-//     (300, 450)        1      6.80    8.58    6.49      7.48         6.13   28.31    6.97      6.64
-//                       4      9.81   13.66    9.61      9.81        11.09   33.18   15.85     11.22
-//     (512, 512)        1      7.89    8.27   10.29      8.62         7.33   62.40    9.57      7.35
-//                       4     14.65   15.53   14.79     68.31        15.20   72.92   19.94    103.09
-//                       8             25.86   24.49     68.25        30.35   85.04   37.93    126.75
-//     (512, 2048)       1       141     149     143       427          138     418     147       406
-//                       4       144     177     150       506          164     442     278       415
-//                       8               225     184       615          281     491     420       486
-//
-// libxsmm 1.17, its kernels generated and looked up beforehand, is faster only where the call overhead dominates: (16,
-// 16) with 4 and 8 rows 0.02 and 0.03, (128, 128) 0.92 and 1.82, (512, 512) 17.1 and 32.7.
+// Skinny products, which are bound by reading b, read it in place, by SkinnyProduct; for more rows gemm.h's tiles pack it.
+// This is the most rows of a product with a transposed b.
 constexpr std::int64_t rows_of_dots = 8;
 
 // From this size on all threads may share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads of x86.
@@ -83,13 +51,7 @@ constexpr std::int64_t large = 1024;
 // The number of f32 multiplications for which oneDNN's own threads pay: its sgemm is faster than the code in gemm.h,
 // but waits for each of its threads, even for one that has lost its processor. (Its parts cannot be divided among our
 // threads, since it selects another kernel for the sizes of a part, so that bits would depend on the number of
-// threads.) Medians on a Xeon with AMX:
-//
-//               ms of oneDNN / gemm.h, one thread and two     oneDNN's time on two threads over that on one,
-//                                                             several other processes on the two processors
-//     1024³         13.7 /  14.2          7.4 /  7.3              1.5 to 1.9
-//     1536³         44.9 /  50.1         22.6 / 23.9              1.17
-//     2048³          102 /   112         49.8 / 54.1              0.89 to 0.98
+// threads.)
 constexpr double openmp_multiplications = 6e9;
 
 // On aarch64 bits differ between 1, 2 and 7 threads that share a call of oneDNN's.
@@ -100,9 +62,7 @@ constexpr bool onednn_may_divide = false;
 #endif
 
 // The number of products for which a parameter is used in place before it is copied, if a copy gains a little each
-// time. For one row, in place and aligned, the product and its transpose, and the copy, µs: (300, 450) 7.9 4.2, 6.7
-// 4.1, 12.6; (300, 750) 12.6 7.2, 11.0 6.7, 24.4; (1000, 1000), which exceeds the second-level cache, 139 138, 133 134,
-// 277.
+// time.
 constexpr int uses_that_repay = 4;
 
 enum class Way : std::uint8_t { blocks, lines, dots, pairs, onednn, onednn_large, plain };

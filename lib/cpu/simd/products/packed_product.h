@@ -10,17 +10,8 @@
 // Products with a matrix that was packed before, for matrices that are used in many products. It is compiled once per
 // instruction set.
 //
-// The matrix is read once, sequentially, while the rows pass over each of its tiles. The bits are those of
-// Gemm::multiply. GFLOP/s of a packed matrix, of one in place (or packed in blocks, from 57 rows on), of its transpose,
-// and of oneDNN, f32, one thread, Xeon with AVX-512:
-//
-//                     5 rows               8                  32                  64
-//     (128, 128)      141 133  39 120      159 153  56 141    154 160 110 168     156 160 131 174
-//     (300, 450)      139 100  36 126      161 125  53 156    161 143 110 160     155 126 127 156
-//     (512, 512)      128 140  33 146      152 159  49 167    166 165 105 174     170 137 131 172
-//     (512, 2048)      73  62  27  63      112  73  39  90    148  99  91 134     150 113 114 148
-//
-// Without prefetching the next tile the last line is 40, 50, 76, 95.
+// The matrix is read once, sequentially, while the rows pass over each of its tiles. Few rows are bound by reading it:
+// see "Packed products" in tools/benchmark/README.md. The bits are those of Gemm::multiply.
 
 namespace reel::detail::inline REEL_TARGET {
 

@@ -171,12 +171,9 @@ Matrix<T> matrix_of(const View& view) {
   return {view.as<T>(), view.dims[0], view.dims[1], view.dims[1], 1};
 }
 
-// oneDNN's layer is somewhat faster where it is applicable: f32, all examples of one length, a shape that was used
-// before (2.6.3, Xeon with AMX, one thread, ms of processor time, T=50, B=32, forward / backward, its reorders of the
-// weights included): H=128: 3.9 / 8.5 against 5.0 / 9.4 here, H=512: 55 / 115 against 64 / 122. But a ragged batch has
-// some 200 row counts, for each of which it would generate a kernel, or be padded to twice its steps; and it has no
-// f64. libtorch takes 107 forward and 750 for both, where this takes 80 and 463, measured alternately on a busy
-// machine.
+// oneDNN's layer is somewhat faster where it is applicable (f32, all examples of one length, a shape that was used
+// before): see "Recurrent layers" in tools/benchmark/README.md. But a ragged batch has some 200 row counts, for each of
+// which it would generate a kernel, or be padded to twice its steps; and it has no f64.
 template <RecurrentCell cell, class T>
 void run_layer(const LayerForward& layer) {
   constexpr CellForm form = form_of(cell);

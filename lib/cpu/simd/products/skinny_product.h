@@ -82,9 +82,8 @@ class SkinnyProduct {
     return load_widened(from);
   }
 
-  // The pieces of the rows of halves in a strip are so short that the processor prefetches few of them by itself. One row
-  // times (512, 2048) takes 58 µs with it instead of 70 with AVX-512, and 66 instead of 114 with AVX2, where f32 takes 127
-  // to 135 either way.
+  // The pieces of the rows of halves in a strip are so short that the processor prefetches few of them by itself: see
+  // "Skinny products" in tools/benchmark/README.md.
   static constexpr std::int64_t rows_ahead = 8;
 
   /// A strip of vectors of columns, of which the last may be partial.

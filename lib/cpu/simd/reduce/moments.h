@@ -57,7 +57,7 @@ class Results {
   void put(T* to, std::int64_t count, Write write) {
     if constexpr (std::is_same_v<T, Wide<T>>) {
       if (!streams_) return write(to, IntoCache());
-      // From registers 26 MB take 0.6 of the time that they take through the buffer.
+      // Large outputs take less time from registers than through the buffer.
       if (reinterpret_cast<std::uintptr_t>(to) % sizeof(Vector<T>) == 0) return write(to, PastCache());
       write(buffer_, IntoCache());
       copy_streaming(to, buffer_, count * static_cast<std::int64_t>(sizeof(T)));

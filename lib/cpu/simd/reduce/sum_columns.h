@@ -15,7 +15,7 @@ class SumColumns {
  public:
   explicit SumColumns(const View& out) : out_(&out) {}
 
-  // 1024 sums of 16 KB each, adjacent in memory, take 0.3 to 0.6 of the time if those of the next are fetched ahead.
+  // Adjacent sums take less time if the elements of the next are fetched ahead: see "Sums" in tools/benchmark/README.md.
   void expect_large() { is_large_ = true; }
 
   void start(std::int64_t, std::int64_t width, std::int64_t fold) {
@@ -74,8 +74,8 @@ class SumColumns {
   // Integers are summed as unsigned, so that overflow wraps around.
   using Number = std::conditional_t<std::is_integral_v<A>, std::uint64_t, A>;
 
-  // Processors do not foresee eight streams that alternate within a page: 2²⁸ f32 come out of memory at 9 GB/s, and at
-  // 16, which is what a plain loop reaches, if they are fetched ahead into the second-level cache.
+  // Processors do not foresee eight streams that alternate within a page: fetched ahead into the second-level cache, they
+  // reach the speed of a plain loop, see "Sums" in tools/benchmark/README.md.
   static constexpr std::int64_t least_prefetched_bytes = std::int64_t{1} << 17;
   static constexpr std::int64_t groups_ahead = 4;
 
