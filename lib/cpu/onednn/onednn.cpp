@@ -48,7 +48,7 @@ MatrixDescriptor::MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_
 #endif
 }
 
-MatrixDescriptor MatrixDescriptor::pairs(dnnl_dim_t rows, dnnl_dim_t columns) {
+MatrixDescriptor MatrixDescriptor::vnni(dnnl_dim_t rows, dnnl_dim_t columns) {
   MatrixDescriptor made;
   dnnl_dims_t sizes = {rows, columns};
 #if DNNL_VERSION_MAJOR >= 3

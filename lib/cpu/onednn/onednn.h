@@ -39,7 +39,7 @@ class MatrixDescriptor {
                    dnnl_dim_t column_stride);
   /// A bf16 matrix in strips of 64 columns; in each, the elements of two rows are interleaved. Rows are a multiple of
   /// 32.
-  static MatrixDescriptor pairs(dnnl_dim_t rows, dnnl_dim_t columns);
+  static MatrixDescriptor vnni(dnnl_dim_t rows, dnnl_dim_t columns);
   /// A memory object whose address is set at each use.
   Memory memory() const;
 

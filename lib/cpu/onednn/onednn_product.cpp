@@ -17,7 +17,7 @@ struct Key {
   std::int64_t m, n, k, a_stride, b_stride, c_stride;
   std::int64_t a_transposed, b_transposed;
 };
-struct PairsKey {
+struct VnniKey {
   std::int64_t m, n, k;
 };
 
@@ -61,8 +61,8 @@ Bound bind(const Key& key) {
   return {a.memory(), b.memory(), c.memory(), nullptr, primitive_for(key.a_transposed, key.b_transposed)};
 }
 
-Bound bind(const PairsKey& key) {
-  MatrixDescriptor a = described(dnnl_bf16, false, key.m, key.k, key.k), b = MatrixDescriptor::pairs(key.k, key.n),
+Bound bind(const VnniKey& key) {
+  MatrixDescriptor a = described(dnnl_bf16, false, key.m, key.k, key.k), b = MatrixDescriptor::vnni(key.k, key.n),
                    c = described(dnnl_bf16, false, key.m, key.n, key.n);
   Primitive own = matmul(a, b, c);
   dnnl_primitive_t primitive = own.get();
@@ -97,10 +97,10 @@ void multiply(float* c, std::int64_t c_stride, const PackedMatrix<BFloat16>& a, 
       .run(c, a.data, b.data);
 }
 
-void multiply_pairs(BFloat16* c, const BFloat16* a, const BFloat16* pairs, std::int64_t rows, std::int64_t columns,
-                    std::int64_t depth) {
+void multiply_vnni(BFloat16* c, const BFloat16* a, const BFloat16* packed_b, std::int64_t rows, std::int64_t columns,
+                   std::int64_t depth) {
   OneThread alone;
-  bound(PairsKey{rows, columns, depth}).run(c, a, pairs);
+  bound(VnniKey{rows, columns, depth}).run(c, a, packed_b);
 }
 
 }  // namespace reel::detail

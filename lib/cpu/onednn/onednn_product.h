@@ -38,9 +38,9 @@ void multiply_large(float* c, std::int64_t c_stride, const PackedMatrix<float>& 
 /// c = a b, on the calling thread.
 void multiply(float* c, std::int64_t c_stride, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b);
 /// c = a b with f32 sums, on the calling thread, by a kernel that is generated for these sizes at their first use. Rows
-/// are contiguous: with gaps, oneDNN 2.6 uses a loop that is hundreds of times slower. `pairs`: b in strips of 64
+/// are contiguous: with gaps, oneDNN 2.6 uses a loop that is hundreds of times slower. `packed_b`: b in strips of 64
 /// columns; in each, the elements of two rows are interleaved. `depth` is a multiple of 32.
-void multiply_pairs(BFloat16* c, const BFloat16* a, const BFloat16* pairs, std::int64_t rows, std::int64_t columns,
-                    std::int64_t depth);
+void multiply_vnni(BFloat16* c, const BFloat16* a, const BFloat16* packed_b, std::int64_t rows, std::int64_t columns,
+                   std::int64_t depth);
 
 }  // namespace reel::detail

@@ -20,7 +20,7 @@
 
 namespace reel::detail::inline REEL_TARGET {
 
-class PairedProduct {
+class Bf16VnniProduct {
   using Half = BFloat16;
   static constexpr std::int64_t strip = 64, depth_unit = 32, tile = 16;
 
@@ -121,10 +121,10 @@ class PairedProduct {
   static void multiply_tile(Half* c, std::int64_t c_stride, std::int64_t rows, std::int64_t columns, const Half* a,
                             std::int64_t height, std::int64_t depth, const Half* b) {
     std::int64_t wide = whole(columns, tile);
-    if (rows == height && c_stride == wide) return multiply_pairs(c, a, b, height, wide, depth);
+    if (rows == height && c_stride == wide) return multiply_vnni(c, a, b, height, wide, depth);
     static constinit ThreadScratch scratch;
     Half* sums = scratch.get<Half>(height * wide);
-    multiply_pairs(sums, a, b, height, wide, depth);
+    multiply_vnni(sums, a, b, height, wide, depth);
     for (std::int64_t row = 0; row < rows; ++row) std::copy_n(sums + row * wide, columns, c + row * c_stride);
   }
 

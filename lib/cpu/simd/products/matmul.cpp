@@ -37,13 +37,13 @@ constexpr double part_cost = parallel_cost / 4;
 constexpr double few_bf16_multiplications = 1 << 15;
 // Returns true if packing b pays (see bf16_vnni_product.h): for few rows only on a processor with tiles, and never if
 // few columns require transposing a. Long sums exceed the caches, and oneDNN divides them.
-bool pays_pairing(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
+bool pays_vnni(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
   return a.columns <= 4096 && a.rows >= (has_bf16_tiles() ? 4 : 64) && (a.column_stride == 1 || b.columns >= 64);
 }
 
 // Skinny products, which are bound by reading b, read it in place, by SkinnyProduct; for more rows gemm.h's tiles pack it.
 // This is the most rows of a product with a transposed b.
-constexpr std::int64_t rows_of_dots = 8;
+constexpr std::int64_t most_dot_rows = 8;
 
 // From this size on all threads may share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads of x86.
 constexpr std::int64_t large = 1024;
@@ -65,7 +65,7 @@ constexpr bool onednn_may_divide = false;
 // time.
 constexpr int uses_that_repay = 4;
 
-enum class Way : std::uint8_t { blocks, lines, dots, pairs, onednn, onednn_large, plain };
+enum class ProductKind : std::uint8_t { tiled, gemv, dot, vnni, onednn, onednn_large, scalar };
 
 template <class T>
 PackedMatrix<T> as_packed(const Matrix<T>& m) {
@@ -84,23 +84,23 @@ double multiplications_of(const Matrix<T>& a, const Matrix<T>& b) {
 
 // The algorithm is chosen from the whole product, so that it does not depend on the division among threads.
 template <class T>
-Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
+ProductKind kind_of(const Matrix<T>& a, const Matrix<T>& b) {
   if constexpr (std::is_integral_v<T>) {
-    return Way::plain;
+    return ProductKind::scalar;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16()) return Way::blocks;
-    if (pays_pairing(a, b)) return Way::pairs;
-    return as_packed(a).is_readable() && as_packed(b).is_readable() ? Way::onednn : Way::blocks;
+    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16()) return ProductKind::tiled;
+    if (pays_vnni(a, b)) return ProductKind::vnni;
+    return as_packed(a).is_readable() && as_packed(b).is_readable() ? ProductKind::onednn : ProductKind::tiled;
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float> && onednn_may_divide)
       if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
           as_packed(b).is_readable() && can_multiply_large())
-        return Way::onednn_large;
-    if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? Way::lines : Way::blocks;
+        return ProductKind::onednn_large;
+    if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
     // A short column does not fill a vector.
-    return b.row_stride == 1 && a.rows <= (a.columns >= 32 ? rows_of_dots : 2) ? Way::dots : Way::blocks;
+    return b.row_stride == 1 && a.rows <= (a.columns >= 32 ? most_dot_rows : 2) ? ProductKind::dot : ProductKind::tiled;
   } else {
-    return Way::blocks;
+    return ProductKind::tiled;
   }
 }
 
@@ -124,15 +124,15 @@ void multiply_integers(T* c, std::int64_t c_stride, const Matrix<T>& a, const Ma
 }
 
 template <class T>
-void sum_products(Way way, float* sums, const Matrix<T>& a, const Matrix<T>& b) {
+void sum_products(ProductKind kind, float* sums, const Matrix<T>& a, const Matrix<T>& b) {
   if constexpr (std::is_same_v<T, BFloat16>)
-    if (way == Way::onednn) return multiply(sums, b.columns, as_packed(a), as_packed(b));
+    if (kind == ProductKind::onednn) return multiply(sums, b.columns, as_packed(a), as_packed(b));
   Gemm<float>::multiply(sums, b.columns, a, b);
 }
 
 // Halves are multiplied with f32 sums, which are rounded once.
 template <class T>
-void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b) {
+void multiply_halves(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b) {
   // Blocks of about a megabyte of sums, which stay in the second-level cache, with about equally many rows.
   std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), blocks = (a.rows + 319) / 320;
   std::int64_t rows = (a.rows + blocks - 1) / blocks;
@@ -142,7 +142,7 @@ void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, c
     for (std::int64_t j = 0; j < b.columns; j += columns) {
       Matrix<T> left = a.part(i, std::min(rows, a.rows - i), 0, a.columns);
       Matrix<T> right = b.part(0, b.rows, j, std::min(columns, b.columns - j));
-      sum_products(way, sums, left, right);
+      sum_products(kind, sums, left, right);
       for (std::int64_t row = 0; row < left.rows; ++row) {
         T* to = c + (i + row) * c_stride + j;
         const float* from = sums + row * right.columns;
@@ -153,22 +153,22 @@ void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, c
 
 // c = a b or, for f32 and f64, c += a b. The type of b differs for few rows only.
 template <class T, class B>
-void multiply_part(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
+void multiply_part(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
   if constexpr (!std::is_same_v<T, B>) {
-    if (way == Way::lines) return SkinnyProduct<T, B>::multiply(c, c_stride, a, b, adds);
+    if (kind == ProductKind::gemv) return SkinnyProduct<T, B>::multiply(c, c_stride, a, b, adds);
     SkinnyProduct<T, B>::multiply_by_dots(c, c_stride, a, b, adds);
   } else if constexpr (std::is_integral_v<T>) {
     multiply_integers(c, c_stride, a, b);
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
-      if (way == Way::onednn_large) return multiply_large(c, c_stride, as_packed(a), as_packed(b), adds);
-    if (way == Way::lines) return SkinnyProduct<T>::multiply(c, c_stride, a, b, adds);
-    if (way == Way::dots) return SkinnyProduct<T>::multiply_by_dots(c, c_stride, a, b, adds);
+      if (kind == ProductKind::onednn_large) return multiply_large(c, c_stride, as_packed(a), as_packed(b), adds);
+    if (kind == ProductKind::gemv) return SkinnyProduct<T>::multiply(c, c_stride, a, b, adds);
+    if (kind == ProductKind::dot) return SkinnyProduct<T>::multiply_by_dots(c, c_stride, a, b, adds);
     Gemm<T>::multiply(c, c_stride, a, b, adds);
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
-      if (way == Way::pairs) return PairedProduct::multiply(c, c_stride, a, b);
-    multiply_halves(way, c, c_stride, a, b);
+      if (kind == ProductKind::vnni) return Bf16VnniProduct::multiply(c, c_stride, a, b);
+    multiply_halves(kind, c, c_stride, a, b);
   }
 }
 
@@ -189,14 +189,14 @@ Matrix<T> matrix_of(const View& view) {
   return {view.as<T>(), view.dims[last - 1], view.dims[last], view.strides[last - 1], view.strides[last]};
 }
 
-// The cost of a product in f32 multiplications in blocks.
+// The cost of a product in f32 multiplications in tiles.
 template <class T>
-double cost_of(Way way, double rows, double multiplications) {
-  switch (way) {
-    case Way::pairs:
-    case Way::onednn:
-    case Way::onednn_large: return multiplications / 8;
-    case Way::plain: return multiplications * 16;
+double cost_of(ProductKind kind, double rows, double multiplications) {
+  switch (kind) {
+    case ProductKind::vnni:
+    case ProductKind::onednn:
+    case ProductKind::onednn_large: return multiplications / 8;
+    case ProductKind::scalar: return multiplications * 16;
     // Products of few rows are memory-bound.
     default: return multiplications * (rows <= 4 ? 8 : 1) * (sizeof(T) == 8 ? 2 : 1);
   }
@@ -220,7 +220,7 @@ struct Pieces {
 // A product with its algorithm and packed operand, from which any rows or columns can be computed.
 template <class T, class B = T>
 struct Product {
-  Way way;
+  ProductKind kind;
   bool adds;
   std::int64_t columns;
   const T* packed = nullptr;  // all of b, if it was packed
@@ -231,13 +231,13 @@ struct Product {
     if (packed)
       multiply_packed(c + from * columns, part, 0, columns);
     else
-      multiply_part(way, c + from * columns, columns, part, b, adds);
+      multiply_part(kind, c + from * columns, columns, part, b, adds);
   }
   void of_columns(T* c, const Matrix<T>& a, const Matrix<B>& b, std::int64_t from, std::int64_t count) const {
     if (packed)
       multiply_packed(c + from, a, from, from + count);
     else
-      multiply_part(way, c + from, columns, a, b.part(0, b.rows, from, count), adds);
+      multiply_part(kind, c + from, columns, a, b.part(0, b.rows, from, count), adds);
   }
 
  private:
@@ -245,7 +245,7 @@ struct Product {
     if constexpr (std::is_floating_point_v<T>)
       PackedProduct<T>::multiply(c, columns, a, packed, columns, begin, end, adds);
     else if constexpr (std::is_same_v<T, BFloat16>)
-      PairedProduct::multiply(c, columns, a, packed, begin, end);
+      Bf16VnniProduct::multiply(c, columns, a, packed, begin, end);
   }
 };
 
@@ -260,11 +260,11 @@ const T* packed(std::int64_t rows, const Matrix<T>& b, ParameterVersion version)
       [&](T* to) { PackedProduct<T>::pack(b, to); });
 }
 
-// A whole parameter packed in pairs, or null; kept if the parameter is used again.
-const BFloat16* paired(const Matrix<BFloat16>& b, ParameterVersion version) {
+// A whole parameter packed in the VNNI layout, or null; kept if the parameter is used again.
+const BFloat16* packed_vnni(const Matrix<BFloat16>& b, ParameterVersion version) {
   return packed_parameters.get().find<BFloat16>(
-      {version, b.data, b.rows, b.columns, b.row_stride, b.column_stride, PackedParameters::Form::pairs}, 1,
-      PairedProduct::size(b.rows, b.columns), [&](BFloat16* to) { PairedProduct::pack(b, to); });
+      {version, b.data, b.rows, b.columns, b.row_stride, b.column_stride, PackedParameters::Form::vnni}, 1,
+      Bf16VnniProduct::size(b.rows, b.columns), [&](BFloat16* to) { Bf16VnniProduct::pack(b, to); });
 }
 
 // A copy of a parameter whose rows are aligned to cache lines.
@@ -291,18 +291,19 @@ Matrix<T> aligned(const Matrix<T>& b, ParameterVersion version) {
 template <class T, class B>
 HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const View& a, const View& b,
                             const Matrix<T>& left, const Matrix<B>& right) {
-  Way way = product.way;
+  ProductKind kind = product.kind;
   std::int64_t rows = left.rows, columns = right.columns, area = rows * columns;
   double cost =
-      cost_of<T>(way, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
+      cost_of<T>(kind, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
   if (out.rank == 2) {
-    if (cost < parallel_cost || way == Way::onednn_large) return product.of_rows(out.as<T>(), left, right, 0, rows);
+    if (cost < parallel_cost || kind == ProductKind::onednn_large)
+      return product.of_rows(out.as<T>(), left, right, 0, rows);
   }
   std::int64_t matrices = out.numel / area;
   std::int64_t together_rows = 64, together_columns = 64;
-  if (way == Way::pairs) {
-    together_rows = PairedProduct::rows_together;
-    together_columns = PairedProduct::panel_columns(left.columns);
+  if (kind == ProductKind::vnni) {
+    together_rows = Bf16VnniProduct::rows_together;
+    together_columns = Bf16VnniProduct::panel_columns(left.columns);
   }
   bool by_rows = rows * together_columns > columns * together_rows;
   Pieces pieces(by_rows ? rows : columns, by_rows ? together_rows : together_columns, cost);
@@ -321,7 +322,7 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
       by_rows ? product.of_rows(c, x, y, from, count) : product.of_columns(c, x, y, from, count);
     }
   };
-  if (way == Way::onednn_large || cost * static_cast<double>(matrices) < parallel_cost)
+  if (kind == ProductKind::onednn_large || cost * static_cast<double>(matrices) < parallel_cost)
     work(0, jobs);
   else
     parallel_for(jobs,
@@ -345,16 +346,16 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
     right = left.transposed();
     left = row;
   }
-  Way way = way_of(left, right);
-  Product<T> product{way, adds, right.columns};
+  ProductKind kind = kind_of(left, right);
+  Product<T> product{kind, adds, right.columns};
   if constexpr (std::is_floating_point_v<T>)
     if (version_of_b.number != 0 && out.rank == 2 && !swaps) {
-      if (way == Way::blocks) product.packed = packed(left.rows, right, version_of_b);
-      if (way == Way::lines || way == Way::dots) right = aligned(right, version_of_b);
+      if (kind == ProductKind::tiled) product.packed = packed(left.rows, right, version_of_b);
+      if (kind == ProductKind::gemv || kind == ProductKind::dot) right = aligned(right, version_of_b);
     }
   if constexpr (std::is_same_v<T, BFloat16>)
-    if (way == Way::pairs && version_of_b.number != 0 && out.rank == 2 && !swaps)
-      product.packed = paired(right, version_of_b);
+    if (kind == ProductKind::vnni && version_of_b.number != 0 && out.rank == 2 && !swaps)
+      product.packed = packed_vnni(right, version_of_b);
   run_product(product, out, swaps ? b : a, swaps ? a : b, left, right);
 }
 
@@ -381,12 +382,12 @@ class RoundedWeight {
   void multiply(const View& out, const View& x, const View& W) {
     if (out.numel == 0) return;
     Matrix<float> left = matrix_of<float>(x);
-    Way way = left.columns == 0 || weight_.columns == 1 ? Way::plain : way_of(left, weight_);
-    if (way == Way::lines || way == Way::dots)
-      return run_product(Product<float, H>{way, false, weight_.columns}, out, x, W, left, halves());
-    if (way == Way::blocks && version_.number != 0 && PackedProduct<float>::pays(left.rows, weight_))
+    ProductKind kind = left.columns == 0 || weight_.columns == 1 ? ProductKind::scalar : kind_of(left, weight_);
+    if (kind == ProductKind::gemv || kind == ProductKind::dot)
+      return run_product(Product<float, H>{kind, false, weight_.columns}, out, x, W, left, halves());
+    if (kind == ProductKind::tiled && version_.number != 0 && PackedProduct<float>::pays(left.rows, weight_))
       if (const float* packed = tiles())
-        return run_product(Product<float>{way, false, weight_.columns, packed}, out, x, W, left, weight_);
+        return run_product(Product<float>{kind, false, weight_.columns, packed}, out, x, W, left, weight_);
     multiply_by_copy(out, x, W);
   }
 

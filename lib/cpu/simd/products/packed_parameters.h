@@ -25,7 +25,7 @@ class PackedParameters {
 
   explicit PackedParameters(std::size_t limit = most_bytes) : limit_(limit) {}
 
-  enum class Form : std::uint8_t { tiles, aligned_rows, pairs, bf16_rows, f16_rows, bf16_tiles, f16_tiles };
+  enum class Form : std::uint8_t { tiles, aligned_rows, vnni, bf16_rows, f16_rows, bf16_tiles, f16_tiles };
   struct Key {
     ParameterVersion version;
     const void* data;

@@ -78,13 +78,13 @@ class Results {
 };
 
 /// Calls f(i, load, store) for each vector of up to a piece; the last one may be partial.
-template <class W, class F, class Way = IntoCache>
-void for_each_vector(std::int64_t count, F f, Way = {}) {
+template <class W, class F, class Store = IntoCache>
+void for_each_vector(std::int64_t count, F f, Store = {}) {
   using V = Vector<W>;
   std::int64_t i = 0;
   for (; i + V::lanes <= count; i += V::lanes)
     f(
-        i, [](const W* from) { return V::load(from); }, [](V v, W* to) { Way::store(v, to); });
+        i, [](const W* from) { return V::load(from); }, [](V v, W* to) { Store::store(v, to); });
   if (std::int64_t rest = count - i)
     f(
         i, [=](const W* from) { return V::load(from, rest); }, [=](V v, W* to) { v.store(to, rest); });
