@@ -28,11 +28,11 @@ AdamNumbers adam_numbers(const Options& options, std::int64_t steps) {
   return {.decay = options.weight_decay,
           .shrink = 1,
           .mean_kept = options.beta1,
-          .mean_fresh = 1 - options.beta1,
+          .mean_added = 1 - options.beta1,
           .square_kept = options.beta2,
-          .square_fresh = 1 - options.beta2,
-          .own = 0,
-          .carried = options.learning_rate / correction(options.beta1, steps),
+          .square_added = 1 - options.beta2,
+          .gradient_factor = 0,
+          .state_factor = options.learning_rate / correction(options.beta1, steps),
           .root_factor = 1 / std::sqrt(correction(options.beta2, steps)),
           .epsilon = options.epsilon};
 }

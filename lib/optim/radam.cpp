@@ -19,7 +19,8 @@ UpdateStep RAdam::update_step(std::size_t group, Progress& progress, Device devi
   double most = 2 / (1 - chosen.beta2) - 1, corrected = correction(chosen.beta2, progress.steps);
   double length = most - 2 * steps * (1 - corrected) / corrected;
   if (length > 5) {
-    numbers.carried *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length) * corrected);
+    numbers.state_factor *=
+        std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length) * corrected);
     numbers.root_factor = 1;
   } else {
     // Makes the divisor 1.

@@ -28,7 +28,7 @@ UpdateStep RMSprop::update_step(std::size_t group, Progress& progress, Device de
   progress.moves |= chosen.momentum > 0;
   RMSpropNumbers numbers{.decay = chosen.weight_decay,
                          .kept = chosen.alpha,
-                         .fresh = 1 - chosen.alpha,
+                         .added = 1 - chosen.alpha,
                          .momentum = chosen.momentum,
                          .rate = chosen.learning_rate,
                          .epsilon = chosen.epsilon};

@@ -29,10 +29,10 @@ UpdateStep SGD::update_step(std::size_t group, Progress& progress, Device device
   progress.moves |= chosen.momentum > 0;
   SGDNumbers numbers{.decay = chosen.weight_decay,
                      .momentum = chosen.momentum,
-                     .fresh = first ? 1 : 1 - chosen.dampening,
+                     .added = first ? 1 : 1 - chosen.dampening,
                      // With Nesterov's step w − rate (g + μ v), else w − rate v.
-                     .own = chosen.nesterov ? 1.0 : 0.0,
-                     .carried = chosen.nesterov ? chosen.momentum : 1,
+                     .gradient_factor = chosen.nesterov ? 1.0 : 0.0,
+                     .state_factor = chosen.nesterov ? chosen.momentum : 1,
                      .rate = chosen.learning_rate};
   if (chosen.momentum > 0) return UpdateStep::of<formulas::SgdMomentum>(device, numbers);
   return UpdateStep::of<formulas::Sgd>(device, numbers);

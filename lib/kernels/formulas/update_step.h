@@ -21,8 +21,8 @@ struct SgdMomentum {
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& v) const {
     T g = d + T(n.decay) * w;
-    v = T(n.momentum) * v + T(n.fresh) * g;
-    w -= T(n.rate) * (T(n.own) * g + T(n.carried) * v);
+    v = T(n.momentum) * v + T(n.added) * g;
+    w -= T(n.rate) * (T(n.gradient_factor) * g + T(n.state_factor) * v);
   }
 };
 
@@ -31,21 +31,23 @@ struct Adam {
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& m, T& v) const {
     T g = d + T(n.decay) * w;
-    m = T(n.mean_kept) * m + T(n.mean_fresh) * g;
-    v = T(n.square_kept) * v + T(n.square_fresh) * g * g;
-    w = T(n.shrink) * w - (T(n.own) * g + T(n.carried) * m) / (std::sqrt(v) * T(n.root_factor) + T(n.epsilon));
+    m = T(n.mean_kept) * m + T(n.mean_added) * g;
+    v = T(n.square_kept) * v + T(n.square_added) * g * g;
+    w = T(n.shrink) * w -
+        (T(n.gradient_factor) * g + T(n.state_factor) * m) / (std::sqrt(v) * T(n.root_factor) + T(n.epsilon));
   }
 };
 
-struct AdamLargest {
+struct AmsGrad {
   detail::AdamNumbers n;
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& m, T& v, T& largest) const {
     T g = d + T(n.decay) * w;
-    m = T(n.mean_kept) * m + T(n.mean_fresh) * g;
-    v = T(n.square_kept) * v + T(n.square_fresh) * g * g;
+    m = T(n.mean_kept) * m + T(n.mean_added) * g;
+    v = T(n.square_kept) * v + T(n.square_added) * g * g;
     largest = largest >= v ? largest : v;
-    w = T(n.shrink) * w - (T(n.own) * g + T(n.carried) * m) / (std::sqrt(largest) * T(n.root_factor) + T(n.epsilon));
+    w = T(n.shrink) * w -
+        (T(n.gradient_factor) * g + T(n.state_factor) * m) / (std::sqrt(largest) * T(n.root_factor) + T(n.epsilon));
   }
 };
 
@@ -64,9 +66,9 @@ struct Adadelta {
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& s, T& a) const {
     T g = d + T(n.decay) * w;
-    s = T(n.kept) * s + T(n.fresh) * g * g;
+    s = T(n.kept) * s + T(n.added) * g * g;
     T step = std::sqrt((a + T(n.epsilon)) / (s + T(n.epsilon))) * g;
-    a = T(n.kept) * a + T(n.fresh) * step * step;
+    a = T(n.kept) * a + T(n.added) * step * step;
     w -= T(n.rate) * step;
   }
 };
@@ -76,7 +78,7 @@ struct Rmsprop {
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& s) const {
     T g = d + T(n.decay) * w;
-    s = T(n.kept) * s + T(n.fresh) * g * g;
+    s = T(n.kept) * s + T(n.added) * g * g;
     w -= T(n.rate) * g / (std::sqrt(s) + T(n.epsilon));
   }
 };
@@ -86,7 +88,7 @@ struct RmspropMomentum {
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& s, T& v) const {
     T g = d + T(n.decay) * w;
-    s = T(n.kept) * s + T(n.fresh) * g * g;
+    s = T(n.kept) * s + T(n.added) * g * g;
     v = T(n.momentum) * v + g / (std::sqrt(s) + T(n.epsilon));
     w -= T(n.rate) * v;
   }
@@ -104,8 +106,8 @@ struct RmspropCentred {
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& s, T& m) const {
     T g = d + T(n.decay) * w;
-    s = T(n.kept) * s + T(n.fresh) * g * g;
-    m = T(n.kept) * m + T(n.fresh) * g;
+    s = T(n.kept) * s + T(n.added) * g * g;
+    m = T(n.kept) * m + T(n.added) * g;
     w -= T(n.rate) * g / (std::sqrt(variance(s, m)) + T(n.epsilon));
   }
 };
@@ -115,8 +117,8 @@ struct RmspropCentredMomentum {
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& s, T& m, T& v) const {
     T g = d + T(n.decay) * w;
-    s = T(n.kept) * s + T(n.fresh) * g * g;
-    m = T(n.kept) * m + T(n.fresh) * g;
+    s = T(n.kept) * s + T(n.added) * g * g;
+    m = T(n.kept) * m + T(n.added) * g;
     v = T(n.momentum) * v + g / (std::sqrt(variance(s, m)) + T(n.epsilon));
     w -= T(n.rate) * v;
   }
@@ -127,7 +129,7 @@ struct Adamax {
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& m, T& u) const {
     T g = d + T(n.decay) * w;
-    m = T(n.mean_kept) * m + T(n.mean_fresh) * g;
+    m = T(n.mean_kept) * m + T(n.mean_added) * g;
     T before = T(n.largest_kept) * u, now = std::abs(g) + T(n.epsilon);
     u = before >= now ? before : now;
     w -= T(n.rate) * m / u;
@@ -138,10 +140,10 @@ struct Lion {
   detail::LionNumbers n;
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d, T& m) const {
-    T c = T(n.step_kept) * m + T(n.step_fresh) * d;
+    T c = T(n.step_kept) * m + T(n.step_added) * d;
     T sign = c > T(0) ? T(1) : (c < T(0) ? T(-1) : c);  // NaN for NaN
     w = T(n.shrink) * w - T(n.rate) * sign;
-    m = T(n.mean_kept) * m + T(n.mean_fresh) * d;
+    m = T(n.mean_kept) * m + T(n.mean_added) * d;
   }
 };
 
@@ -163,7 +165,7 @@ struct Average {
   detail::AverageNumbers n;
   template <class T>
   REEL_HOST_DEVICE void operator()(T& w, T d) const {
-    w = T(n.kept) * w + T(n.fresh) * d;
+    w = T(n.kept) * w + T(n.added) * d;
   }
 };
 
