@@ -13,8 +13,8 @@
 #include "stream.h"
 
 // See launch.h. The threads of a phase run one after the other, from the first, from the last, or scattered: a program
-// that depends on an order among them differs from its CPU twin. Under the thread sanitizer, a conflict of two of them is
-// reported.
+// that depends on an order among them differs from its CPU counterpart. The thread sanitizer reports a conflict of two of
+// them.
 
 namespace reel::detail::inline REEL_TARGET {
 

@@ -7,7 +7,7 @@
 
 namespace reel::detail {
 
-void accumulate_composed(Gradient& g, const std::function<std::vector<Tensor>(std::span<const Tensor>)>& twin) {
+void accumulate_composed(Gradient& g, const std::function<std::vector<Tensor>(std::span<const Tensor>)>& composed) {
   std::vector<Tensor> inputs, sources;
   for (std::size_t i = 0; i < g.input_count(); ++i) {
     Tensor input = g.saved_input(static_cast<int>(i));
@@ -17,7 +17,7 @@ void accumulate_composed(Gradient& g, const std::function<std::vector<Tensor>(st
     inputs.push_back(std::move(input));
   }
   Tape tape;
-  std::vector<Tensor> outputs = twin(std::span<const Tensor>(inputs));
+  std::vector<Tensor> outputs = composed(std::span<const Tensor>(inputs));
   Tensor total;
   for (std::size_t k = 0; k < g.output_count(); ++k) {
     if (!g.has_output(k)) continue;

@@ -8,7 +8,7 @@
 
 // Conversions of operands that the library only reads: they return the operand itself if it has the wanted form
 // already, which saves a copy and an entry on the tape. A public function must never return its operand, so it calls
-// the public twin.
+// the public function instead.
 
 namespace reel::detail {
 

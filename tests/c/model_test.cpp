@@ -30,7 +30,7 @@ class File {
 };
 
 // A model with the parts of the plugin's model.
-struct Twin : reel::nn::Module {
+struct SameModel : reel::nn::Module {
   reel::nn::Linear hidden{*this, "hidden", 2, 32};
   reel::nn::Linear output{*this, "output", 32, 2};
   reel::Tensor operator()(const reel::Arg& x) const { return softmax(output(relu(hidden(x)))); }
@@ -49,8 +49,8 @@ std::string refusal_of(const std::string& plugin, reel_status expected, const ch
 TEST_CASE("a plugin's model computes with the weights of the file what it computes in C++") {
   File file("weights.safetensors");
   reel::manual_seed(3);
-  Twin twin;
-  reel::io::save(file.path(), twin);
+  SameModel expected;
+  reel::io::save(file.path(), expected);
   ModelHandle model = load_model(classifier_plugin, file.path().c_str());
   REQUIRE(model);
   CHECK(std::string(reel_model_name(model.get())) == "classifier");
@@ -60,7 +60,7 @@ TEST_CASE("a plugin's model computes with the weights of the file what it comput
   std::vector<TensorHandle> results = run_model(model, {input.get()});
   REQUIRE(results.size() == 1);
   CHECK(sizes_of(results[0]) == std::vector<std::int64_t>{5, 2});
-  CHECK(values_of<float>(results[0]) == twin(x).to_vector<float>());
+  CHECK(values_of<float>(results[0]) == expected(x).to_vector<float>());
 }
 
 TEST_CASE("a plugin's model may take several tensors and return a struct of them") {

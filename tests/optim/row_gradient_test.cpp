@@ -42,15 +42,15 @@ using MakeOptimiser = std::function<std::unique_ptr<optim::Optimiser>(const Tens
 
 TEST_CASE("a gradient by rows holds the rows that were read, in order and added up") {
   for (DType dtype : {f32, f64, bf16, f16}) {
-    Tensor table = new_table(dtype), twin = copy(stop_gradient(table)).requires_grad();
+    Tensor table = new_table(dtype), dense = copy(stop_gradient(table)).requires_grad();
     differentiate([&] { return loss_of(table, true); });
-    differentiate([&] { return loss_of(twin, false); });
+    differentiate([&] { return loss_of(dense, false); });
     RowGradient gradient = table.row_grad();
     CHECK(gradient.rows.to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 7, 20, 49});
     CHECK(gradient.values.dtype() == dtype);
-    CHECK(values_of(gradient.values) == values_of(take(twin.grad(), gradient.rows, 0)));
-    CHECK(values_of(table.grad()) == values_of(twin.grad()));
-    CHECK_FALSE(twin.row_grad().defined());
+    CHECK(values_of(gradient.values) == values_of(take(dense.grad(), gradient.rows, 0)));
+    CHECK(values_of(table.grad()) == values_of(dense.grad()));
+    CHECK_FALSE(dense.row_grad().defined());
     table.set_grad({});
     CHECK_FALSE(table.row_grad().defined());
     CHECK_FALSE(table.grad().defined());
@@ -58,28 +58,28 @@ TEST_CASE("a gradient by rows holds the rows that were read, in order and added 
 }
 
 TEST_CASE("several uses of a table, and several backwards, keep to rows") {
-  Tensor table = new_table(f64), twin = copy(stop_gradient(table)).requires_grad();
-  for (const Tensor& t : {table, twin}) {
+  Tensor table = new_table(f64), dense = copy(stop_gradient(table)).requires_grad();
+  for (const Tensor& t : {table, dense}) {
     bool by_rows = t.is(table);
     Tensor more = tensor(std::vector<std::int64_t>{3, 48});
     for (int i = 0; i < 2; ++i)
       differentiate([&] { return loss_of(t, by_rows) + sum(embedding(t, more, {.row_gradient = by_rows})); });
   }
   CHECK(table.row_grad().rows.to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 7, 20, 48, 49});
-  std::vector<double> found = values_of(table.grad()), expected = values_of(twin.grad());
+  std::vector<double> found = values_of(table.grad()), expected = values_of(dense.grad());
   for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).epsilon(1e-14));
 }
 
 TEST_CASE("a gradient by rows that meets a dense one becomes dense") {
   for (DType dtype : {f64, bf16}) {
-    Tensor twin = new_table(dtype);
+    Tensor dense = new_table(dtype);
     auto dense_loss = [](const Tensor& t) { return sum(square(t)); };
-    differentiate([&] { return loss_of(twin, false) + dense_loss(twin); });
+    differentiate([&] { return loss_of(dense, false) + dense_loss(dense); });
     // Halves are rounded at the end of a backward.
     double margin = dtype == f64 ? 1e-13 : 0.2;
     auto check = [&](const Tensor& table) {
       CHECK_FALSE(table.row_grad().defined());
-      std::vector<double> found = values_of(table.grad()), expected = values_of(twin.grad());
+      std::vector<double> found = values_of(table.grad()), expected = values_of(dense.grad());
       for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(margin));
     };
     Tensor together = new_table(dtype), rows_first = new_table(dtype), dense_first = new_table(dtype);
@@ -114,11 +114,11 @@ TEST_CASE("tape.gradient, and a tape around, see a dense gradient of a table") {
 }
 
 TEST_CASE("the table of a computed tensor has a dense gradient") {
-  Tensor table = new_table(f64), twin = new_table(f64);
+  Tensor table = new_table(f64), dense = new_table(f64);
   differentiate([&] { return loss_of(table * 2, true); });
-  differentiate([&] { return loss_of(twin * 2, false); });
+  differentiate([&] { return loss_of(dense * 2, false); });
   CHECK_FALSE(table.row_grad().defined());
-  CHECK(values_of(table.grad()) == values_of(twin.grad()));
+  CHECK(values_of(table.grad()) == values_of(dense.grad()));
 }
 
 TEST_CASE("no indices give no rows, and a step then changes nothing") {
@@ -160,11 +160,11 @@ TEST_CASE("optimisers change the rows as a dense gradient would, and no other bi
   for (const auto& [name, make] : optimisers)
     for (DType dtype : {f32, f64}) {
       CAPTURE(name, name_of(dtype));
-      Tensor table = new_table(dtype), twin = new_table(dtype), before = copy(stop_gradient(table));
-      auto by_rows = make(table), whole = make(twin);
+      Tensor table = new_table(dtype), dense = new_table(dtype), before = copy(stop_gradient(table));
+      auto by_rows = make(table), whole = make(dense);
       for (int step = 0; step < 3; ++step) {
         differentiate([&] { return loss_of(table, true); });
-        differentiate([&] { return loss_of(twin, false); });
+        differentiate([&] { return loss_of(dense, false); });
         CHECK(table.row_grad().defined());
         by_rows->step();
         whole->step();
@@ -175,7 +175,7 @@ TEST_CASE("optimisers change the rows as a dense gradient would, and no other bi
       // Every step has the rows of the first, so that lazy momentum equals the dense one.
       for (std::int64_t row = 0; row < count; ++row) {
         bool touched = row == 3 || row == 7 || row == 20 || row == 49;
-        CHECK(values_of(select(table, 0, row)) == values_of(select(touched ? twin : before, 0, row)));
+        CHECK(values_of(select(table, 0, row)) == values_of(select(touched ? dense : before, 0, row)));
       }
     }
 }
@@ -214,22 +214,22 @@ TEST_CASE("sparse products, bags and sparse layers give gradients by rows that e
   for (const auto& [loss_name, loss] : losses)
     for (const auto& [name, make] : optimisers) {
       CAPTURE(loss_name, name);
-      Tensor table = new_table(f64), twin = new_table(f64);
-      auto by_rows = make(table), whole = make(twin);
+      Tensor table = new_table(f64), dense = new_table(f64);
+      auto by_rows = make(table), whole = make(dense);
       for (int step = 0; step < 3; ++step) {
         differentiate([&] { return loss(table, true); });
-        differentiate([&] { return loss(twin, false); });
+        differentiate([&] { return loss(dense, false); });
         RowGradient gradient = table.row_grad();
         REQUIRE(gradient.defined());
         CHECK(gradient.rows.numel() < count);
-        CHECK_FALSE(twin.row_grad().defined());
-        CHECK(max(abs(table.grad() - twin.grad())).item() <= 1e-9 * max(abs(twin.grad())).item());
+        CHECK_FALSE(dense.row_grad().defined());
+        CHECK(max(abs(table.grad() - dense.grad())).item() <= 1e-9 * max(abs(dense.grad())).item());
         by_rows->step();
         whole->step();
         by_rows->zero_grad();
         whole->zero_grad();
         // Rows without a gradient are left alone, which a dense step of each leaves alone, too: their moments are 0.
-        CHECK(max(abs(table - twin)).item() <= 1e-9);
+        CHECK(max(abs(table - dense)).item() <= 1e-9);
       }
       Tape tape;
       CHECK(max(abs(tape.gradient(loss(table, true), table))).item() > 0);
@@ -245,14 +245,14 @@ TEST_CASE("the largest elements of bags give a dense gradient") {
 
 TEST_CASE("a gradient by rows is clipped as a dense one") {
   for (bool is_held : {false, true}) {
-    Tensor table = new_table(f64), twin = new_table(f64);
+    Tensor table = new_table(f64), dense = new_table(f64);
     differentiate([&] { return loss_of(table, true); });
-    differentiate([&] { return loss_of(twin, false); });
+    differentiate([&] { return loss_of(dense, false); });
     RowGradient held = is_held ? table.row_grad() : RowGradient{};
     std::vector<double> before = is_held ? values_of(held.values) : std::vector<double>();
-    CHECK(optim::clip_grad_norm({table}, 0.5) == Approx(optim::clip_grad_norm({twin}, 0.5)));
+    CHECK(optim::clip_grad_norm({table}, 0.5) == Approx(optim::clip_grad_norm({dense}, 0.5)));
     CHECK(table.row_grad().defined());
-    std::vector<double> found = values_of(table.grad()), expected = values_of(twin.grad());
+    std::vector<double> found = values_of(table.grad()), expected = values_of(dense.grad());
     for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]));
     if (is_held) CHECK(values_of(held.values) == before);
   }

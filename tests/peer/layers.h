@@ -31,7 +31,7 @@ inline at::Tensor theirs_of(const reel::Tensor& x) {
 }
 
 /// A parameter of reel's, and the corresponding part of libtorch's: `count` rows from `start`.
-struct Twin {
+struct ParameterPair {
   reel::nn::Parameter& ours;
   at::Tensor theirs;
   std::int64_t start, count;
@@ -49,11 +49,11 @@ struct Twin {
 };
 
 /// Theirs is ours, (in, out), transposed: all of it, or `count` rows from `start`.
-inline Twin transposed(reel::nn::Parameter& ours, const at::Tensor& theirs, std::int64_t start = 0) {
+inline ParameterPair transposed(reel::nn::Parameter& ours, const at::Tensor& theirs, std::int64_t start = 0) {
   return {ours, theirs, start, ours.size(1), true};
 }
-/// A twin with equal elements.
-inline Twin same(reel::nn::Parameter& ours, const at::Tensor& theirs, std::int64_t start = 0) {
+/// A pair of equal elements.
+inline ParameterPair same(reel::nn::Parameter& ours, const at::Tensor& theirs, std::int64_t start = 0) {
   return {ours, theirs, start, ours.size(0), false};
 }
 
@@ -63,12 +63,12 @@ using TheirLayer = std::function<std::vector<at::Tensor>(const std::vector<at::T
 /// Results, then gradients by inputs, then by parameters, of the sum of all results weighed by fixed random numbers.
 using Compared = std::vector<std::vector<double>>;
 
-inline Compared run_ours(const OurLayer& layer, const std::vector<Twin>& twins, const std::vector<reel::Tensor>& inputs,
-                         const std::vector<reel::Tensor>& seeds) {
+inline Compared run_ours(const OurLayer& layer, const std::vector<ParameterPair>& pairs,
+                         const std::vector<reel::Tensor>& inputs, const std::vector<reel::Tensor>& seeds) {
   reel::Tape tape;
   std::vector<reel::Tensor> sources;
   for (const reel::Tensor& input : inputs) tape.watch(sources.emplace_back(input));
-  for (const Twin& twin : twins) sources.push_back(twin.ours);
+  for (const ParameterPair& pair : pairs) sources.push_back(pair.ours);
   std::vector<reel::Tensor> results = layer(inputs);
   Compared compared;
   reel::Tensor total;
@@ -79,17 +79,17 @@ inline Compared run_ours(const OurLayer& layer, const std::vector<Twin>& twins, 
   }
   std::vector<reel::Tensor> gradients = tape.gradient(total, sources);
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    compared.push_back(doubles_of(i < inputs.size() ? gradients[i] : twins[i - inputs.size()].part_of(gradients[i])));
+    compared.push_back(doubles_of(i < inputs.size() ? gradients[i] : pairs[i - inputs.size()].part_of(gradients[i])));
   return compared;
 }
 
-inline Compared run_theirs(const TheirLayer& layer, const std::vector<Twin>& twins,
+inline Compared run_theirs(const TheirLayer& layer, const std::vector<ParameterPair>& pairs,
                            const std::vector<reel::Tensor>& inputs, const std::vector<reel::Tensor>& seeds,
                            at::ScalarType type) {
   std::vector<at::Tensor> given, sources;
   for (const reel::Tensor& input : inputs)
     sources.push_back(given.emplace_back(theirs_of(input).to(type).requires_grad_(true)));
-  for (const Twin& twin : twins) sources.push_back(twin.theirs);
+  for (const ParameterPair& pair : pairs) sources.push_back(pair.theirs);
   std::vector<at::Tensor> results = layer(given);
   Compared compared;
   at::Tensor total = at::zeros({}, type);
@@ -100,7 +100,7 @@ inline Compared run_theirs(const TheirLayer& layer, const std::vector<Twin>& twi
   std::vector<at::Tensor> gradients = torch::autograd::grad({total}, sources, {}, true, false, true);
   for (std::size_t i = 0; i < gradients.size(); ++i)
     compared.push_back(
-        doubles_of(i < inputs.size() ? gradients[i] : twins[i - inputs.size()].in_our_form(gradients[i])));
+        doubles_of(i < inputs.size() ? gradients[i] : pairs[i - inputs.size()].in_our_form(gradients[i])));
   return compared;
 }
 
@@ -113,14 +113,14 @@ inline double largest_difference(const std::vector<double>& a, const std::vector
 
 /// In f64 both must agree but for rounding. In f32 our error, against f64, must be at most twice theirs, or as many ulps of
 /// the largest element as there are roundings one after the other: 4 for each of some 16 ops.
-inline void compare_layers(reel::nn::Module& ours, torch::nn::Module& theirs, const std::vector<Twin>& twins,
+inline void compare_layers(reel::nn::Module& ours, torch::nn::Module& theirs, const std::vector<ParameterPair>& pairs,
                            const std::vector<reel::Tensor>& inputs, const OurLayer& our_layer,
                            const TheirLayer& their_layer) {
   {
     at::NoGradGuard pause;
-    for (const Twin& twin : twins) {
-      at::Tensor values = theirs_of(twin.part_of(twin.ours));
-      twin.in_our_form(twin.theirs).copy_(values);
+    for (const ParameterPair& pair : pairs) {
+      at::Tensor values = theirs_of(pair.part_of(pair.ours));
+      pair.in_our_form(pair.theirs).copy_(values);
     }
   }
   std::vector<reel::Tensor> wide, seeds;
@@ -130,11 +130,11 @@ inline void compare_layers(reel::nn::Module& ours, torch::nn::Module& theirs, co
     ours.to(dtype);
     theirs.to(type);
   };
-  Compared found = run_ours(our_layer, twins, inputs, seeds);
-  Compared peer = run_theirs(their_layer, twins, inputs, seeds, at::kFloat);
+  Compared found = run_ours(our_layer, pairs, inputs, seeds);
+  Compared peer = run_theirs(their_layer, pairs, inputs, seeds, at::kFloat);
   with_types(reel::f64, at::kDouble);
-  Compared found_wide = run_ours(our_layer, twins, wide, seeds);
-  Compared exact = run_theirs(their_layer, twins, wide, seeds, at::kDouble);
+  Compared found_wide = run_ours(our_layer, pairs, wide, seeds);
+  Compared exact = run_theirs(their_layer, pairs, wide, seeds, at::kDouble);
   REQUIRE(found.size() == exact.size());
   // The scale of all gradients: one that cancels, such as that of a key's bias, has terms as large as the others.
   double scale = 0;

@@ -18,9 +18,9 @@ namespace {
 
 // Layers whose weights have equal layouts in both libraries, and a bias.
 template <class Ours, class Theirs>
-void add_same(std::vector<Twin>& twins, Ours& ours, Theirs& theirs) {
-  twins.push_back(same(ours.weight, theirs->weight));
-  twins.push_back(same(ours.bias, theirs->bias));
+void add_same(std::vector<ParameterPair>& pairs, Ours& ours, Theirs& theirs) {
+  pairs.push_back(same(ours.weight, theirs->weight));
+  pairs.push_back(same(ours.bias, theirs->bias));
 }
 
 template <class Ours, class Theirs>
@@ -86,18 +86,18 @@ void compare_nets(bool training) {
   TheirNet theirs;
   ours.train(training);
   theirs.train(training);
-  std::vector<Twin> twins;
-  add_same(twins, ours.first, theirs.first);
-  add_same(twins, ours.norm, theirs.norm);
-  add_same(twins, ours.second, theirs.second);
-  add_same(twins, ours.group, theirs.group);
-  add_same(twins, ours.up, theirs.up);
-  add_same(twins, ours.instance, theirs.instance);
-  twins.push_back(transposed(ours.output.weight, theirs.output->weight));
-  twins.push_back(same(ours.output.bias, theirs.output->bias));
+  std::vector<ParameterPair> pairs;
+  add_same(pairs, ours.first, theirs.first);
+  add_same(pairs, ours.norm, theirs.norm);
+  add_same(pairs, ours.second, theirs.second);
+  add_same(pairs, ours.group, theirs.group);
+  add_same(pairs, ours.up, theirs.up);
+  add_same(pairs, ours.instance, theirs.instance);
+  pairs.push_back(transposed(ours.output.weight, theirs.output->weight));
+  pairs.push_back(same(ours.output.bias, theirs.output->bias));
   // The second batch starts from the running statistics of the first.
   compare_layers(
-      ours, theirs, twins, {randn({4, 3, 16, 15}) * 2 + 1, randn({4, 3, 16, 15})},
+      ours, theirs, pairs, {randn({4, 3, 16, 15}) * 2 + 1, randn({4, 3, 16, 15})},
       [&](const std::vector<Tensor>& in) {
         forget_statistics(ours.norm, theirs.norm);
         Tensor first = ours(in[0]), second = ours(in[1]);
@@ -130,12 +130,12 @@ void compare_axes(const Shape& x) {
       this->register_module("up", up);
     }
   } theirs;
-  std::vector<Twin> twins;
-  add_same(twins, ours.conv, theirs.conv);
-  add_same(twins, ours.norm, theirs.norm);
-  add_same(twins, ours.up, theirs.up);
+  std::vector<ParameterPair> pairs;
+  add_same(pairs, ours.conv, theirs.conv);
+  add_same(pairs, ours.norm, theirs.norm);
+  add_same(pairs, ours.up, theirs.up);
   compare_layers(
-      ours, theirs, twins, {randn(x)},
+      ours, theirs, pairs, {randn(x)},
       [&](const std::vector<Tensor>& in) {
         forget_statistics(ours.norm, theirs.norm);
         Tensor y = ours.up(ours.norm(ours.conv(in[0])));
@@ -176,11 +176,11 @@ TEST_CASE("a bilinear layer and learnt slopes equal libtorch's") {
       register_module("slopes", slopes);
     }
   } theirs;
-  std::vector<Twin> twins;
-  add_same(twins, ours.bilinear, theirs.bilinear);
-  twins.push_back(same(ours.slopes.weight, theirs.slopes->weight));
+  std::vector<ParameterPair> pairs;
+  add_same(pairs, ours.bilinear, theirs.bilinear);
+  pairs.push_back(same(ours.slopes.weight, theirs.slopes->weight));
   compare_layers(
-      ours, theirs, twins, {randn({7, 4}), randn({7, 5})},
+      ours, theirs, pairs, {randn({7, 4}), randn({7, 5})},
       [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{ours.slopes(ours.bilinear(in[0], in[1]))}; },
       [&](const std::vector<at::Tensor>& in) {
         return std::vector<at::Tensor>{theirs.slopes->forward(theirs.bilinear->forward(in[0], in[1]))};
@@ -204,9 +204,10 @@ TEST_CASE("embeddings with a padding symbol, and bags of them, equal libtorch's"
       register_module("bag", bag);
     }
   } theirs;
-  std::vector<Twin> twins{same(ours.table.table, theirs.table->weight), same(ours.bag.table, theirs.bag->weight)};
+  std::vector<ParameterPair> pairs{same(ours.table.table, theirs.table->weight),
+                                   same(ours.bag.table, theirs.bag->weight)};
   compare_layers(
-      ours, theirs, twins, {randn({8, 4})},
+      ours, theirs, pairs, {randn({8, 4})},
       [&](const std::vector<Tensor>& in) {
         return std::vector<Tensor>{tanh(ours.table(indices) * in[0]), tanh(ours.bag(indices, offsets))};
       },

@@ -241,7 +241,7 @@ void compare(const Row& row, DType dtype, std::uint64_t seed) {
 }
 
 // Returns true if libtorch has the op for these inputs: many of its ops take no integers.
-bool has_twin(const Row& row, DType dtype, std::uint64_t seed) {
+bool has_peer(const Row& row, DType dtype, std::uint64_t seed) {
   if (is_floating(dtype)) return true;
   try {
     theirs(row, draw_inputs(row, dtype, seed), {}, torch_type(dtype));
@@ -303,7 +303,7 @@ TEST_CASE("ops and their gradients are as accurate as libtorch's on random shape
     if (!peers().contains(row.op)) continue;
     for (DType dtype : compared_dtypes(row)) {
       INFO("REEL_SEED=" << seed << ", " << row.name << ", " << reel::name_of(dtype));
-      if (has_twin(row, dtype, seed)) compare(row, dtype, seed);
+      if (has_peer(row, dtype, seed)) compare(row, dtype, seed);
     }
   }
 }

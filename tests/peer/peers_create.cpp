@@ -31,7 +31,7 @@ void add_create_peers(Peers& peers) {
     return at::logspace(given.number("start"), given.number("stop"), given.integer("count"), given.number("base"),
                         at::kFloat);
   };
-  // libtorch's have neither a diagonal nor, for tri, a twin.
+  // libtorch's have no diagonal, and tri has no peer.
   peers["eye"] = [](Tensors x, Given given) {
     std::vector<std::int64_t> shape = given.integers("sizes");
     at::Tensor ones = at::ones(shape, x[0].options());

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Fails if a family of kernels goes by different names on the CPU, on a GPU, in the library's headers and in the tests.
 
-A kernel file of one device has its twin on the other: a file of the same name, or one whose name continues it, as
+A kernel file of one device has its counterpart on the other: a file of the same name, or one whose name continues it, as
 convolution_data.cpp does convolution.cu.
 
-Usage: check_twins.py ROOT
+Usage: check_counterparts.py ROOT
 """
 
 import sys
 from pathlib import Path
 
-# Files without a twin, and why.
+# Files without a counterpart, and why.
 ONLY_CPU = {
     "block_loop": "the loop over contiguous blocks that the elementwise kernels share; cuda/device has that of a GPU",
     "element_summary": "a recording copies what is on a GPU to the CPU",
@@ -48,7 +48,7 @@ def stems(root, folders, suffixes):
     return {path.stem for folder in folders for path in (root / folder).rglob("*") if path.suffix in suffixes}
 
 
-def has_twin(name, others):
+def has_counterpart(name, others):
     return any(other == name or other.startswith(name + "_") or name.startswith(other + "_") for other in others)
 
 
@@ -57,10 +57,10 @@ def check_devices(root, errors):
     cuda = stems(root, ["cuda/kernels"], {".cu", ".cpp"})
     for own, others, alone, device in ((cpu, cuda, ONLY_CPU, "lib/cpu"), (cuda, cpu, ONLY_CUDA, "cuda/kernels")):
         for name in sorted(own):
-            if has_twin(name, others) == (name in alone):
-                fault = "has a twin, and is listed as without one" if name in alone else "has no twin of its name"
+            if has_counterpart(name, others) == (name in alone):
+                fault = "has a counterpart, and is listed as without one" if name in alone else "has no counterpart of its name"
                 errors.append(f"{device}: {name} {fault}")
-        errors += [f"check_twins.py names {name}, which is not in {device}" for name in sorted(alone.keys() - own)]
+        errors += [f"check_counterparts.py names {name}, which is not in {device}" for name in sorted(alone.keys() - own)]
     return cpu, cuda
 
 
@@ -70,7 +70,7 @@ def check_families(root, cpu, cuda, errors):
     for name in sorted(families):
         if (root / f"tests/ops/table/rows_{name}.cpp").exists() == (name in NO_OPS):
             errors.append(f"lib/kernels/{name}.h: a family of ops has the rows tests/ops/table/rows_{name}.cpp")
-        if name not in NO_FAMILIES and not (has_twin(name, cpu) and has_twin(name, cuda)):
+        if name not in NO_FAMILIES and not (has_counterpart(name, cpu) and has_counterpart(name, cuda)):
             errors.append(f"lib/kernels/{name}.h: no kernels of this name in lib/cpu and cuda/kernels")
     headers = {path.stem for path in (root / "include/reel/ops").glob("*.h")}
     errors += [f"include/reel/ops/{name}.h: lib/ops has no file or folder of this name"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if a model in this folder takes more than 1.15 times as many lines with reel as its twin with PyTorch.
+"""Fails if a model in this folder takes more than 1.15 times as many lines with reel as its PyTorch program.
 
 Usage: check_lines.py
 
@@ -34,7 +34,7 @@ def main():
         if ours > MOST * theirs:
             too_long.append(program.stem)
     if too_long:
-        sys.exit(f"longer than {MOST} times their twin: {', '.join(too_long)}")
+        sys.exit(f"longer than {MOST} times their PyTorch program: {', '.join(too_long)}")
 
 
 if __name__ == "__main__":
