@@ -48,8 +48,8 @@ struct LayerBackward {
   DType weight_dtype;  // as in LayerForward
 };
 
-/// A layer that a device computes as a whole, x W_x included. I: width of x.
-struct WholeLayer {
+/// A layer that a device computes as one fused op, x W_x included. I: width of x.
+struct FusedLayer {
   RecurrentCell cell;
   bool reverse;
   bool differentiable;
@@ -63,8 +63,8 @@ struct WeightLayout {
   std::int64_t input_weights, state_weights, input_bias, state_bias;
   bool operator==(const WeightLayout&) const = default;
 };
-/// The sizes in bytes of what a layer that is computed as a whole needs in memory.
-struct WholeLayerSizes {
+/// The sizes in bytes of what a layer that is computed as one fused op needs in memory.
+struct FusedLayerSizes {
   std::int64_t weights;  ///< its packed weights
   std::int64_t kept;     ///< what its gradient needs besides
   WeightLayout layout;
@@ -75,14 +75,14 @@ struct LayerWeights {
   WeightLayout layout;
   View packed, W_x, W_h, bias;  // W_x and W_h may be strided
 };
-struct WholeLayerForward {
-  WholeLayer form;
+struct FusedLayerForward {
+  FusedLayer form;
   View y, h, c, kept;        // kept: u8, for the gradient
   View x, packed, h_0, c_0;  // x (N, I)
 };
 /// The gradients of the weights are either all given or all empty.
-struct WholeLayerBackward {
-  WholeLayer form;
+struct FusedLayerBackward {
+  FusedLayer form;
   View dx, dW_x, dW_h, dbias, dh_0, dc_0;
   View dy, dh, dc, x, y, h_0, c_0, kept, packed;
   bool overwrites_kept;  ///< nothing reads `kept` afterwards
@@ -112,12 +112,12 @@ struct RecurrentKernels {
   ByCell<CellBackward> cell_gradient;
   ByCell<LayerForward> layer;
   ByCell<LayerBackward> layer_gradient;
-  /// Returns false if the layer is to be computed step by step. Null if the device computes no layer as a whole.
-  bool (*whole_layer_sizes)(const WholeLayer& form, WholeLayerSizes& sizes);
-  /// Packs the weights of a layer that is computed as a whole.
+  /// Returns false if the layer is to be computed step by step. Null if the device computes no fused layer.
+  bool (*fused_layer_sizes)(const FusedLayer& form, FusedLayerSizes& sizes);
+  /// Packs the weights of a fused layer.
   void (*pack_weights)(const LayerWeights& weights);
-  void (*whole_layer)(const WholeLayerForward& layer);
-  void (*whole_layer_gradient)(const WholeLayerBackward& layer);
+  void (*fused_layer)(const FusedLayerForward& layer);
+  void (*fused_layer_gradient)(const FusedLayerBackward& layer);
   void (*tree_cell)(const TreeCellForward& node);
   void (*tree_cell_gradient)(const TreeCellBackward& node);
 };

@@ -141,7 +141,7 @@ TEST_CASE("layers give on a device what they give on the CPU, and so do their gr
   Tensor with_none = tensor({std::int64_t{3}, std::int64_t{0}, std::int64_t{5}, std::int64_t{4}});
   for (DType dtype : {f32, f64})
     for (Kind kind : {Kind::lstm, Kind::gru, Kind::tanh, Kind::relu})
-      for (std::int64_t size : {7, 8})  // a library runs whole layers of some sizes only
+      for (std::int64_t size : {7, 8})  // a library runs fused layers of some sizes only
         for (bool bidirectional : {false, true})
           for (const Tensor& lengths : {Tensor(), ragged, with_none}) {
             CAPTURE(name_of(dtype), static_cast<int>(kind), size, bidirectional, lengths.defined());

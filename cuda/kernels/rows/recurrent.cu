@@ -7,7 +7,7 @@
 #include "../../../lib/kernels/formulas/recurrent.h"
 #include "../../device/launch.h"
 #include "../../device/offsets.h"
-#include "../../libraries/whole_layer.h"
+#include "../../libraries/fused_layer.h"
 #include "../../runtime/cuda_kernels.h"
 #include "recurrent_weights.h"
 
@@ -367,10 +367,10 @@ constexpr RecurrentKernels made_kernels() {
   fill<RecurrentCell::rnn_relu>(kernels);
   kernels.tree_cell = either<TreeCellForward, run_tree_cell<float>, run_tree_cell<double>>;
   kernels.tree_cell_gradient = either<TreeCellBackward, run_tree_cell_gradient<float>, run_tree_cell_gradient<double>>;
-  kernels.whole_layer_sizes = whole_layer_sizes;
+  kernels.fused_layer_sizes = fused_layer_sizes;
   kernels.pack_weights = pack_layer_weights;
-  kernels.whole_layer = run_whole_layer;
-  kernels.whole_layer_gradient = run_whole_layer_gradient;
+  kernels.fused_layer = run_fused_layer;
+  kernels.fused_layer_gradient = run_fused_layer_gradient;
   return kernels;
 }
 

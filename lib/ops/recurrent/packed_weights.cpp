@@ -35,7 +35,7 @@ void run_pack(Call& call) {
                                 .bias = call.input(2)});
 }
 
-Tensor pack(NetAttributes net, const WholeLayerSizes& sizes, const KernelWeights& weights, Location where) {
+Tensor pack(NetAttributes net, const FusedLayerSizes& sizes, const KernelWeights& weights, Location where) {
   NoRecord pause;
   PackAttributes attributes{net, sizes.layout};
   Shape bytes{sizes.weights};
@@ -127,7 +127,7 @@ constinit PerThread<PackedLayers> packed_layers;
 constexpr OpInfo pack_weights_op{
     .name = "pack_recurrent_weights", .forward = run_pack, .internal = true, .needs_device = true};
 
-Tensor packed_weights(NetAttributes net, const WholeLayerSizes& sizes, const KernelWeights& weights,
+Tensor packed_weights(NetAttributes net, const FusedLayerSizes& sizes, const KernelWeights& weights,
                       const RecurrentWeights& given, Location where) {
   Identity identity{net.cell(), weights.W_x.dtype(), net.rounding(), sizes.weights, sizes.layout, {}};
   Versions versions{};

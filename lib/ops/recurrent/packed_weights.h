@@ -8,7 +8,7 @@
 
 namespace reel::detail {
 
-/// The weights of a layer in f32 or f64, as the kernels of a device that computes layers as a whole take them.
+/// The weights of a layer in f32 or f64, as the kernels of a device that computes fused layers take them.
 struct KernelWeights {
   const Tensor &W_x, &W_h, &bias;
 };
@@ -17,7 +17,7 @@ struct KernelWeights {
 /// which `weights` were made, or which they are. If these are parameters, they are packed once for each of their versions
 /// by a thread, which keeps 64 layers of 256 MB in all at most, unless a graph is recorded: it packs the values that they
 /// have at each replay.
-Tensor packed_weights(NetAttributes net, const WholeLayerSizes& sizes, const KernelWeights& weights,
+Tensor packed_weights(NetAttributes net, const FusedLayerSizes& sizes, const KernelWeights& weights,
                       const RecurrentWeights& given, Location where);
 
 /// The op of `packed_weights`: W_x, W_h, b → packed.

@@ -214,8 +214,8 @@ NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor&
   DType rounding = rounding_of(op_of(cell).name, weights.weight_dtype, W_h.dtype(), where);
   NetAttributes attributes{static_cast<std::int64_t>(cell), reverse, {static_cast<std::int64_t>(rounding)}};
   if (cell == RecurrentCell::lstm) c = contiguous_if_needed(widened(before.c));
-  if (auto whole = run_whole_net({input, W_x, W_h, bias, h, counts, c}, weights, attributes, where))
-    return std::move(*whole);
+  if (auto fused = run_fused_net({input, W_x, W_h, bias, h, counts, c}, weights, attributes, where))
+    return std::move(*fused);
   std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
   OutputSpec state_spec(h.body(), input.dtype());
   Shape rows{input.size(0), h.size(1)}, work{rows[0], 4 * rows[1]};

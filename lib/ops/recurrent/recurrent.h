@@ -81,9 +81,9 @@ enum NetInput : std::uint8_t { in_x, in_W_x, in_W_h, in_bias, in_h, in_counts, i
 /// Runs the net step by step with differentiable ops.
 NetOutput composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where);
 
-/// Runs the net as a whole on a device that supports it; empty otherwise. c may be undefined. `given`: the weights from
-/// which those among the inputs were made, or which they are.
-std::optional<NetOutput> run_whole_net(const std::array<Tensor, 7>& in, const RecurrentWeights& given,
+/// Runs the net as a fused layer on a device that supports it; empty otherwise. c may be undefined. `given`: the weights
+/// from which those among the inputs were made, or which they are.
+std::optional<NetOutput> run_fused_net(const std::array<Tensor, 7>& in, const RecurrentWeights& given,
                                        NetAttributes net, Location where);
 
 /// Runs a net over packed rows in f32 or f64; `counts` holds the number of sequences that have each step, and states

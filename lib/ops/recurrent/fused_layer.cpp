@@ -18,15 +18,15 @@ namespace reel {
 
 using namespace detail;
 
-// The ops of recurrent.cpp for layers that a device computes as a whole. `packed` holds W_x, W_h and b as the device
-// takes them, `kept` opaque data for the gradient:
+// The ops of recurrent.cpp for fused layers, which a device computes by one call. `packed` holds W_x, W_h and b in the
+// device's layout, `kept` opaque data for the gradient:
 //   x (N, I), W_x, W_h, b, h_0 (B, H), counts (T) [, c_0], packed → y (N, H), h_n, kept [, c_n]
 
 namespace {
 
-enum WholeOutput : std::uint8_t { whole_y, whole_h, whole_kept, whole_c };
+enum FusedOutput : std::uint8_t { fused_y, fused_h, fused_kept, fused_c };
 
-WholeLayer whole_form(const Tensor& x, const Tensor& h, const Tensor& counts, NetAttributes attributes,
+FusedLayer fused_form(const Tensor& x, const Tensor& h, const Tensor& counts, NetAttributes attributes,
                       bool differentiable) {
   return {.cell = attributes.cell(),
           .reverse = attributes.reverse != 0,
@@ -38,45 +38,45 @@ WholeLayer whole_form(const Tensor& x, const Tensor& h, const Tensor& counts, Ne
           .counts = counts.body()};
 }
 
-struct WholeAttributes {
+struct FusedAttributes {
   NetAttributes net;
   std::int64_t differentiable;
 };
 
-void run_whole(Call& call) {
-  const auto& attributes = call.attributes<WholeAttributes>();
+void run_fused(Call& call) {
+  const auto& attributes = call.attributes<FusedAttributes>();
   bool lstm = attributes.net.cell() == RecurrentCell::lstm;
   auto in = [&](int i) -> const Tensor& { return *call.inputs[static_cast<std::size_t>(i)]; };
   count_products(in(in_W_x).body(), in(in_x).size(0));
   count_products(in(in_W_h).body(), in(in_x).size(0));
   kernels(call.output().device)
-      .recurrent->whole_layer(
-          {.form = whole_form(in(in_x), in(in_h), in(in_counts), attributes.net, attributes.differentiable != 0),
-           .y = call.output(whole_y),
-           .h = call.output(whole_h),
-           .c = lstm ? View(call.output(whole_c)) : View{},
-           .kept = call.output(whole_kept),
+      .recurrent->fused_layer(
+          {.form = fused_form(in(in_x), in(in_h), in(in_counts), attributes.net, attributes.differentiable != 0),
+           .y = call.output(fused_y),
+           .h = call.output(fused_h),
+           .c = lstm ? View(call.output(fused_c)) : View{},
+           .kept = call.output(fused_kept),
            .x = call.input(in_x),
            .packed = call.input(lstm ? 7 : 6),
            .h_0 = call.input(in_h),
            .c_0 = lstm ? View(call.input(in_c)) : View{}});
 }
 
-struct WholeGradientAttributes {
+struct FusedGradientAttributes {
   NetAttributes net;
   std::int64_t overwrites_kept;
 };
 
 // dy, dh_n, x, y, W_x, W_h, h_0, counts, kept, packed [, dc_n, c_0] → dx, dW_x, dW_h, db, dh_0 [, dc_0]
-void run_whole_gradient(Call& call) {
-  const auto& attributes = call.attributes<WholeGradientAttributes>();
+void run_fused_gradient(Call& call) {
+  const auto& attributes = call.attributes<FusedGradientAttributes>();
   bool lstm = attributes.net.cell() == RecurrentCell::lstm;
   auto in = [&](int i) -> const Tensor& { return *call.inputs[static_cast<std::size_t>(i)]; };
   std::int64_t products = call.output(1).numel > 0 ? 2 : 1;
   count_products(in(4).body(), products * in(2).size(0));
   count_products(in(5).body(), products * in(2).size(0));
   kernels(call.output().device)
-      .recurrent->whole_layer_gradient({.form = whole_form(in(2), in(6), in(7), attributes.net, true),
+      .recurrent->fused_layer_gradient({.form = fused_form(in(2), in(6), in(7), attributes.net, true),
                                         .dx = call.output(0),
                                         .dW_x = call.output(1),
                                         .dW_h = call.output(2),
@@ -112,17 +112,17 @@ const OpInfo& whole_gradient_op_of(RecurrentCell cell) {
 }
 
 void accumulate_whole_fused(Gradient& g) {
-  NetAttributes net = g.attributes<WholeAttributes>().net;
+  NetAttributes net = g.attributes<FusedAttributes>().net;
   bool lstm = net.cell() == RecurrentCell::lstm;
-  const Tensor &kept = g.saved_output(whole_kept), &packed = g.saved_input(lstm ? 7 : 6);
-  WholeGradientAttributes attributes{net, g.is_last_use_of(kept)};
+  const Tensor &kept = g.saved_output(fused_kept), &packed = g.saved_input(lstm ? 7 : 6);
+  FusedGradientAttributes attributes{net, g.is_last_use_of(kept)};
   const Tensor &x = g.saved_input(in_x), &W_x = g.saved_input(in_W_x), &W_h = g.saved_input(in_W_h);
   const Tensor &bias = g.saved_input(in_bias), &h_0 = g.saved_input(in_h);
-  Tensor dy = contiguous_if_needed(g.output(whole_y)), dh = contiguous_if_needed(g.output(whole_h)), dc;
-  const Tensor &y = g.saved_output(whole_y), &counts = g.saved_input(in_counts);
+  Tensor dy = contiguous_if_needed(g.output(fused_y)), dh = contiguous_if_needed(g.output(fused_h)), dc;
+  const Tensor &y = g.saved_output(fused_y), &counts = g.saved_input(in_counts);
   std::vector<const Tensor*> inputs{&dy, &dh, &x, &y, &W_x, &W_h, &h_0, &counts, &kept, &packed};
   if (lstm) {
-    dc = contiguous_if_needed(g.output(whole_c));
+    dc = contiguous_if_needed(g.output(fused_c));
     inputs.insert(inputs.end(), {&dc, &g.saved_input(in_c)});
   }
   bool wants_weights = g.wants(in_W_x) || g.wants(in_W_h) || g.wants(in_bias);
@@ -151,7 +151,7 @@ void accumulate_whole_fused(Gradient& g) {
 void accumulate_whole_gradients(Gradient& g) {
   if (!g.recording()) return accumulate_whole_fused(g);
   accumulate_composed(g, [&](std::span<const Tensor> in) -> std::vector<Tensor> {
-    NetOutput net = composed_net(in, g.attributes<WholeAttributes>().net, g.where());
+    NetOutput net = composed_net(in, g.attributes<FusedAttributes>().net, g.where());
     return {std::move(net.y), std::move(net.state.h), {}, std::move(net.state.c)};
   });
 }
@@ -183,14 +183,14 @@ const OpInfo& whole_op_of(RecurrentCell cell) {
 
 }  // namespace
 
-std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, const RecurrentWeights& given,
+std::optional<NetOutput> detail::run_fused_net(const std::array<Tensor, 7>& in, const RecurrentWeights& given,
                                                NetAttributes net, Location where) {
   const Tensor &x = in[in_x], &h = in[in_h];
   const RecurrentKernels& recurrent = *kernels(x.device()).recurrent;
-  if (!recurrent.whole_layer_sizes) return {};
-  WholeAttributes attributes{net, context().has(Context::recording)};
-  WholeLayerSizes sizes;
-  if (!recurrent.whole_layer_sizes(whole_form(x, h, in[in_counts], net, attributes.differentiable != 0), sizes))
+  if (!recurrent.fused_layer_sizes) return {};
+  FusedAttributes attributes{net, context().has(Context::recording)};
+  FusedLayerSizes sizes;
+  if (!recurrent.fused_layer_sizes(fused_form(x, h, in[in_counts], net, attributes.differentiable != 0), sizes))
     return {};
   bool lstm = net.cell() == RecurrentCell::lstm;
   Tensor packed = packed_weights(net, sizes, {in[in_W_x], in[in_W_h], in[in_bias]}, given, where);
@@ -204,7 +204,7 @@ std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, 
   Tensor outputs[4];
   Call call{whole_op_of(net.cell()), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
   invoke(call);
-  return NetOutput{std::move(outputs[whole_y]), {std::move(outputs[whole_h]), std::move(outputs[whole_c])}};
+  return NetOutput{std::move(outputs[fused_y]), {std::move(outputs[fused_h]), std::move(outputs[fused_c])}};
 }
 
 OpList detail::whole_layer_ops() {

@@ -1,4 +1,4 @@
-#include "whole_layer.h"
+#include "fused_layer.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,14 +30,14 @@ struct Library {
   RecentCache<Key, std::unique_ptr<LibraryLayer>> layers{kept_layers};
 };
 
-const std::int64_t* counts_of(const WholeLayer& form) { return form.counts.as<std::int64_t>(); }
+const std::int64_t* counts_of(const FusedLayer& form) { return form.counts.as<std::int64_t>(); }
 
 // cuDNN's limit.
 constexpr std::int64_t most_steps = 65535;
 
 // A single step is as fast on its own. The library computes steps in forward order: for examples of one length they can
 // be reversed. relu is not run by the library, because it need not keep NaN.
-bool may_be_whole(const WholeLayer& form) {
+bool may_be_fused(const FusedLayer& form) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   std::int64_t steps = form.counts.numel;
   return form.cell != RecurrentCell::rnn_relu && steps >= 2 && steps <= most_steps && form.width > 0 &&
@@ -45,9 +45,9 @@ bool may_be_whole(const WholeLayer& form) {
          form.batch <= most / steps / std::max(4 * form.size, form.width);
 }
 
-bool is_rectangle(const WholeLayer& form) { return counts_of(form)[form.counts.numel - 1] == form.batch; }
+bool is_rectangle(const FusedLayer& form) { return counts_of(form)[form.counts.numel - 1] == form.batch; }
 
-std::unique_ptr<LibraryLayer> make(const WholeLayer& form, bool tf32) {
+std::unique_ptr<LibraryLayer> make(const FusedLayer& form, bool tf32) {
   const std::int64_t* counts = counts_of(form);
   return make_library_layer({form.cell,
                              form.dtype,
@@ -60,7 +60,7 @@ std::unique_ptr<LibraryLayer> make(const WholeLayer& form, bool tf32) {
 }
 
 // The library's layer; it is cached, or owned by `holder`. Null if there is none.
-LibraryLayer* find(const WholeLayer& form, bool tf32, std::unique_ptr<LibraryLayer>& holder) {
+LibraryLayer* find(const FusedLayer& form, bool tf32, std::unique_ptr<LibraryLayer>& holder) {
   if (!is_rectangle(form)) return (holder = make(form, tf32)).get();
   Key key{static_cast<std::int64_t>(form.cell),
           static_cast<std::int64_t>(form.dtype),
@@ -96,7 +96,7 @@ void copy(const Matrix& to, const Matrix& from) { device_module().kernels().copy
 // The rows of a layer in the library's order of steps: in place, or reversed in a buffer.
 class Rows {
  public:
-  Rows(const WholeLayer& form, const View& given)
+  Rows(const FusedLayer& form, const View& given)
       : given_(given),
         steps_(form.counts.numel),
         width_(given.numel / steps_),
@@ -135,8 +135,8 @@ LibraryLayer& found(LibraryLayer* layer) {
 
 }  // namespace
 
-bool whole_layer_sizes(const WholeLayer& form, WholeLayerSizes& sizes) {
-  if (!may_be_whole(form)) return false;
+bool fused_layer_sizes(const FusedLayer& form, FusedLayerSizes& sizes) {
+  if (!may_be_fused(form)) return false;
   std::unique_ptr<LibraryLayer> holder;
   bool tf32 = form.dtype == DType::f32 && may_use_tf32();
   const LibraryLayer* layer = find(form, tf32, holder);
@@ -148,7 +148,7 @@ bool whole_layer_sizes(const WholeLayer& form, WholeLayerSizes& sizes) {
 }
 
 // `kept` holds the library's reserve.
-void run_whole_layer(const WholeLayerForward& layer) {
+void run_fused_layer(const FusedLayerForward& layer) {
   std::unique_ptr<LibraryLayer> holder;
   LibraryLayer& library = found(find(layer.form, kept_with_tf32(layer.kept), holder));
   Scratch work(library.work_bytes);
@@ -165,7 +165,7 @@ void run_whole_layer(const WholeLayerForward& layer) {
   y.write();
 }
 
-void run_whole_layer_gradient(const WholeLayerBackward& layer) {
+void run_fused_layer_gradient(const FusedLayerBackward& layer) {
   std::unique_ptr<LibraryLayer> holder;
   LibraryLayer& library = found(find(layer.form, kept_with_tf32(layer.kept), holder));
   bool wants_weights = layer.dW_x.numel > 0;

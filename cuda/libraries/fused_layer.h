@@ -6,8 +6,8 @@
 namespace reel::detail::inline REEL_TARGET {
 
 // The slots of RecurrentKernels, by a library of the device's vendor.
-bool whole_layer_sizes(const WholeLayer& form, WholeLayerSizes& sizes);
-void run_whole_layer(const WholeLayerForward& layer);
-void run_whole_layer_gradient(const WholeLayerBackward& layer);
+bool fused_layer_sizes(const FusedLayer& form, FusedLayerSizes& sizes);
+void run_fused_layer(const FusedLayerForward& layer);
+void run_fused_layer_gradient(const FusedLayerBackward& layer);
 
 }  // namespace reel::detail::inline REEL_TARGET
