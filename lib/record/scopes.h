@@ -28,7 +28,7 @@ struct OpenScope {
   const void* scope;  ///< the scope's address, which identifies it
   Setting setting;
   std::uint32_t value = 0;  ///< of recording: a `Recording`; of a device: its bits; of autocast: whether it is on
-  /// of recording: the tape list; else what the context points to while the scope is innermost
+  /// of recording: the tape list; else the object of the context while the scope is innermost
   void* object = nullptr;
   Context* context = nullptr;  ///< the context on which it was opened: the thread's own, or a fibre's
   std::uint64_t number = 0;    ///< ascends in the order of opening

@@ -135,7 +135,7 @@ TEST_CASE("checkpoints within examples have the values and gradients of the func
         options);
     return gradients_and(tape, made, net.parameters());
   });
-  // And those without a checkpoint.
+  // The gradients without a checkpoint.
   auto run = [&](bool kept) {
     Tape tape;
     std::vector<Tensor> made = batch_map(inputs, [&](const Tensor& x) {

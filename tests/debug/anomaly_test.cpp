@@ -168,7 +168,7 @@ TEST_CASE("what follows an anomaly works as before it") {
     CHECK(context.differentiating == nullptr);
     CHECK(is_recording());
     CHECK_FALSE(w.grad().defined());
-    // The same tape still differentiates.
+    // The tape still differentiates.
     CHECK(tape.gradient(loss, w).to_vector<float>() == std::vector<float>{2, 0});
     int before = heard;
     Tensor y = w + w;

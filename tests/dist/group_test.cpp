@@ -19,7 +19,7 @@ using reel_test::printed_seed;
 
 namespace {
 
-// The same on each rank.
+// Equal on each rank.
 std::vector<std::int64_t> random_counts(std::mt19937_64& random, int size, std::int64_t most) {
   std::vector<std::int64_t> counts;
   for (int i = 0; i < size; ++i)

@@ -287,7 +287,7 @@ void write_transformer(const std::filesystem::path& folder) {
       [&](std::span<const Tensor> in) -> std::vector<Tensor> { return {model(in[0])}; });
 }
 
-// Whole layers, which no sample has: two nets above each other, in both directions, and a plain one.
+// Recurrent layers, which no sample has: two nets above each other, in both directions, and a plain one.
 void write_layers(const std::filesystem::path& folder) {
   nn::LSTM lstm(5, 6, {.layers = 2, .bidirectional = true});
   nn::GRU gru(12, 7, {.bidirectional = true});

@@ -5,7 +5,7 @@ Usage: check_words.py ROOT
 
 Checks the paths of include, lib, cuda, tests, samples and tools, and the text of their files. In C, C++ and CUDA files it
 skips string literals, so that error messages and the names of tests may use any word; so it does in scripts and build
-files.
+files. Names in CamelCase are also checked word by word: LaneCount as "Lane Count".
 """
 
 import fnmatch
@@ -21,6 +21,8 @@ LIST = "tests/layers/words.txt"
 # A comment is kept, because it may contain an odd number of quotes; so is a digit separator, as in 1'000.
 SKIPPED = re.compile(r"""(//.*)|"(?:\\.|[^"\\])*"|(?<!\w)'(?:\\.|[^'\\])'""")
 SKIPPED_IN_SCRIPTS = re.compile(r"""(#.*)|"(?:\\.|[^"\\])*"|'[^']*'""")
+CAMEL_CASE = re.compile(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b")
+INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def read_words(path):
@@ -57,6 +59,16 @@ def lines_of(root, path):
     return [skipped.sub(lambda found: found.group(1) or '""', line) for line in lines]
 
 
+def text_of(lines):
+    """The lines, each followed by its CamelCase names with spaces between their words, and the line of each in `lines`."""
+    rows, numbers = [], []
+    for number, line in enumerate(lines):
+        split = " | ".join(INNER_CAPITAL.sub(" ", name) for name in CAMEL_CASE.findall(line))
+        rows += [line, split] if split else [line]
+        numbers += [number] * (2 if split else 1)
+    return "\n".join(rows), numbers
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -69,11 +81,13 @@ def main():
     for path in paths_under(root):
         files += 1
         checked = [word for word, globs in words if not any(fnmatch.fnmatch(path, glob) for glob in globs)]
-        for number, line in enumerate([path, *lines_of(root, path)]):
-            for word in checked:
-                for found in word.finditer(line):
-                    count += 1
-                    print(f"{path}:{number}: {found.group()}: {line.strip()}")
+        lines = [path, *lines_of(root, path)]
+        text, numbers = text_of(lines)
+        for word in checked:
+            for found in word.finditer(text):
+                count += 1
+                number = numbers[text.count("\n", 0, found.start())]
+                print(f"{path}:{number}: {found.group()}: {lines[number].strip()}")
     if files == 0:
         sys.exit(f"{root} has no files to check")
     if count:

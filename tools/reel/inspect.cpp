@@ -145,7 +145,7 @@ int show_difference(const Arguments& given) {
       difference = fmt::format("{} and {}", form_of(*x), form_of(*y));
     } else if (ElementDifference found = difference_of(x->values(), y->values()); found.count > 0) {
       difference = fmt::format("{} of {} elements differ", found.count, x->shape.numel());
-      // Else they are NaN, infinite, or too close for f64.
+      // Without a largest difference they are NaN, infinite, or too close for f64.
       if (found.largest > 0) difference += fmt::format(", by at most {:.6g}", found.largest);
       one["count"] = found.count;
       one["largest"] = found.largest;

@@ -10,9 +10,9 @@ namespace reel::distributions {
 /// Source: PyTorch's torch.distributions.Beta.
 class Beta {
  public:
-  /// Distributions with densities ∝ x^(α − 1) (1 − x)^(β − 1), α = concentration1 and β = concentration0:
-  /// tensors or numbers. A number has the dtype and device of the other, if
-  /// that is a tensor; two numbers are f32 on the default device.
+  /// Distributions with densities ∝ x^(α − 1) (1 − x)^(β − 1), α = concentration1 and β = concentration0: tensors or
+  /// numbers. A number has the dtype and device of the other, if that is a tensor; two numbers are f32 on the default
+  /// device.
   /// Throws: DTypeError unless both have one floating dtype; ShapeError if they do not broadcast; Error unless all
   /// concentrations are above 0, which is read from the device.
   Beta(const Arg& concentration1, const Arg& concentration0);

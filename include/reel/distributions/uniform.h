@@ -10,8 +10,8 @@ namespace reel::distributions {
 /// Source: PyTorch's torch.distributions.Uniform.
 class Uniform {
  public:
-  /// Distributions on [low, high): tensors or numbers. A number has the dtype and
-  /// device of the other, if that is a tensor; two numbers are f32 on the default device.
+  /// Distributions on [low, high): tensors or numbers. A number has the dtype and device of the other, if that is a
+  /// tensor; two numbers are f32 on the default device.
   /// Throws: DTypeError unless both have one floating dtype; ShapeError if they do not broadcast; Error unless low <
   /// high everywhere, which is read from the device.
   Uniform(const Arg& low, const Arg& high);

@@ -77,10 +77,9 @@ void check_save(const std::string& path, std::span<const NamedTensor> tensors = 
                 Location where = Location::here());
 
 /// Loads all tensors and the metadata of a file in the safetensors format, or of `torch.save` as `load_pytorch` does, to
-/// the CPU: its first bytes tell which. Whatever the file contains,
-/// nothing is read or allocated beyond what its own size allows. A `model.safetensors.index.json`, whose "weight_map"
-/// names the file of each tensor, gives the tensors of all of these files. `open` (io/tensor_file.h) reads tensors only
-/// when they are used.
+/// the CPU: its first bytes tell which. Nothing is read or allocated beyond what the file's size allows, whatever it
+/// contains. A `model.safetensors.index.json`, whose "weight_map" names the file of each tensor, gives the tensors of all
+/// of these files. `open` (io/tensor_file.h) reads tensors only when they are used.
 /// Throws: FileError if it cannot be read or is no regular file, breaks a rule of the format, or has a dtype or a rank
 /// that tensors lack; if an index is faulty, leads out of its folder, names one file by two names, or a tensor that its
 /// file lacks; MemoryError if there is not enough memory.

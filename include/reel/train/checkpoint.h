@@ -177,8 +177,8 @@ class Checkpoint : public nn::FitCheckpoint {
   /// restored instead, with a warning on stderr that names what is broken. The next save removes snapshots of later
   /// steps than that of its own, unless all are kept. After an exception nothing has changed.
   /// Throws: io::FileError if there are snapshots, but none can be loaded, and for one that a newer version of reel has
-  /// saved; io::MisfitError, with a line for each, for
-  /// parts or tensors that do not match, unless `partial`; what `load_state` of a part throws.
+  /// saved; io::MisfitError, with a line for each, for parts or tensors that do not match, unless `partial`; what
+  /// `load_state` of a part throws.
   Resumed resume(const ResumeOptions& options = {}, Location where = Location::here());
 
   /// Saves a snapshot and returns its path. If `asynchronous`, returns as soon as the state is copied; the snapshot is

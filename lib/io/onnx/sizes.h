@@ -33,9 +33,8 @@ class NamedAxes {
   const std::vector<std::string>& names() const { return names_; }
   /// The input and the axis of it that have a named axis.
   std::pair<std::size_t, int> place(std::size_t axis) const { return places_[axis]; }
-  /// An example at the sizes of a run: its elements along a named axis are those of the example, repeated;
-  /// floating ones are in another order in each run, and a little
-  /// smaller.
+  /// An example at the sizes of a run: its elements along a named axis are those of the example, repeated; floating ones
+  /// are in another order in each run, and a little smaller.
   Tensor example(const Input& input, std::size_t run) const;
   /// The sizes of a run as text, for messages: "batch = 3, time = 5".
   std::string sizes_text(std::size_t run) const;

@@ -63,7 +63,7 @@ namespace {
 // Once sorted along the axis, the largest of several elements for one position is the last one, which scatter takes.
 Tensor largest_of(const Tensor& x, int axis, const Tensor& index, const Tensor& source, bool largest,
                   bool include_self) {
-  // Descending order would have NaN first, so that elements are negated instead.
+  // A descending sort has NaN first, so that elements are negated instead.
   bool inverts = !largest && is_floating(x.dtype());
   auto [values, order] = sort(inverts ? -source : source, axis, {.descending = !largest && !inverts});
   Tensor sorted_index = gather(index, axis, order);

@@ -176,7 +176,7 @@ void add_floating_draws(std::vector<Row>& rows, const Shape& shape) {
                           },
                           drawn(shape, [=](PhiloxWords w) { return formula(w, dtype); }), {dtype});
       row.op = op;
-      // The same formula in f64; the last of its roundings may fall the other way.
+      // The formula in f64; the last of its roundings may fall the other way.
       row.ulps = op.starts_with("rand_") || op == "rand" ? 0 : dtype == DType::f64 ? 1 : 0.51;
     };
     auto like = [=](const RandomOptions& options) { return zeros(shape, {.dtype = options.dtype}); };

@@ -122,7 +122,7 @@ bool has_all_steps(Writer& w, std::size_t run) {
   return true;
 }
 
-// A whole layer over rows of all steps, as ONNX's operator over (T, B, I).
+// A layer over rows of all steps, as ONNX's operator over (T, B, I).
 void write_net(Writer& w) {
   for (std::size_t run = 0; run < w.run_count(); ++run)
     if (!has_all_steps(w, run))
