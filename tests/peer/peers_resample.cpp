@@ -10,7 +10,7 @@ using Given = const Attributes&;
 at::Tensor interpolate(Tensors x, Given with) {
   std::vector<std::int64_t> sizes = with.integers("sizes");
   bool align = with.flag("align_corners");
-  // The scale decides the sizes and the coordinates.
+  // A scale that gave the sizes also gives the coordinates.
   c10::optional<double> scale;
   if (with.number("scale") != 0) scale = with.number("scale");
   std::size_t axes = sizes.size();

@@ -37,7 +37,7 @@ class ImportTest(unittest.TestCase):
             library = Path(folder, "taking.so")
             subprocess.run(["g++", "-x", "c", "-shared", "-fPIC", "-DSIZE=1024", source, "-o", library], check=True)
             self.assert_runs(f"import ctypes; ctypes.CDLL({str(library)!r}); import reel" + TRAIN)
-            # A larger library exceeds the limit, which shows that the one above has used up the memory that is limited.
+            # A library that takes more cannot be loaded: the memory is limited, and the one above has taken of it.
             subprocess.run(["g++", "-x", "c", "-shared", "-fPIC", "-DSIZE=100000", source, "-o", library], check=True)
             self.assertNotEqual(run(f"import ctypes; ctypes.CDLL({str(library)!r})").returncode, 0)
 
