@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <reel/detail/immovable.h>
+
 #include "../../lib/core/target.h"
 #include "../runtime/faults.h"
 
@@ -20,12 +22,10 @@ Stream current_stream();
 int multiprocessors();
 
 /// Memory of the current device for kernels that are queued before this object is destroyed.
-class Scratch {
+class Scratch : Immovable {
  public:
   explicit Scratch(std::size_t bytes);
   ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
   template <class T>
   T* as() const {
     return static_cast<T*>(data_);

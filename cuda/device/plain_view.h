@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <reel/detail/immovable.h>
 #include <reel/detail/view.h>
 
 #include "../../lib/core/target.h"
@@ -9,12 +10,10 @@
 namespace reel::detail::inline REEL_TARGET {
 
 /// A view of contiguous f32 elements.
-class PlainView {
+class PlainView : Immovable {
  public:
   PlainView(const float* data, std::int64_t count)
       : count_(count), view_{const_cast<float*>(data), &count_, &step_, count, 1, DType::f32, true} {}
-  PlainView(const PlainView&) = delete;
-  PlainView& operator=(const PlainView&) = delete;
   const View& operator*() const { return view_; }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned no_order = 1;  // of __tsan_switch_to_fiber: nothing precedes
 
-class Fibre {
+class Fibre : Immovable {
  public:
   Fibre()
       : inner_([this](boost::context::fiber&& outer) {
@@ -35,8 +35,6 @@ class Fibre {
     if (inner_) inner_ = std::move(inner_).resume();
     __tsan_destroy_fiber(history_);
   }
-  Fibre(const Fibre&) = delete;
-  Fibre& operator=(const Fibre&) = delete;
 
   void run(const FibreTask& task) {
     task_ = task;

@@ -8,6 +8,8 @@
 #if defined(REEL_WATCHED)
 #include <sanitizer/tsan_interface.h>
 
+#include <reel/detail/immovable.h>
+
 #include "phase_fibres.h"
 #endif
 
@@ -38,12 +40,10 @@ class PhaseOrder {
 
 /// A launch: what its threads do comes after what was done before, and before what is done afterwards. The functions that
 /// they run must not change meanwhile.
-class LaunchThreads {
+class LaunchThreads : Immovable {
  public:
   LaunchThreads() { make_fibres(); }
   ~LaunchThreads() { __tsan_acquire(&ends_); }
-  LaunchThreads(const LaunchThreads&) = delete;
-  LaunchThreads& operator=(const LaunchThreads&) = delete;
 
   /// Runs f(block, thread) as a thread of a launch without phases.
   template <class F>

@@ -38,12 +38,10 @@ constexpr std::int64_t most_matrices = 65535;
 // strides runs.
 constexpr std::int64_t most_series = 512;
 
-class Handle {
+class Handle : Immovable {
  public:
   Handle() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
   ~Handle() { cublasLtDestroy(handle_); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
   operator cublasLtHandle_t() const { return handle_; }
 
  private:
@@ -69,7 +67,7 @@ cudaDataType_t type_of(DType dtype) {
   }
 }
 
-class LibraryMatrixLayout {
+class LibraryMatrixLayout : Immovable {
  public:
   LibraryMatrixLayout(const Key& key, int operand, std::int64_t rows, std::int64_t columns) {
     check(cublasLtMatrixLayoutCreate(&layout_, type_of(static_cast<DType>(key.dtype)), static_cast<std::uint64_t>(rows),
@@ -81,8 +79,6 @@ class LibraryMatrixLayout {
     set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, key.batch_strides[operand]);
   }
   ~LibraryMatrixLayout() { cublasLtMatrixLayoutDestroy(layout_); }
-  LibraryMatrixLayout(const LibraryMatrixLayout&) = delete;
-  LibraryMatrixLayout& operator=(const LibraryMatrixLayout&) = delete;
   operator cublasLtMatrixLayout_t() const { return layout_; }
 
  private:
@@ -94,7 +90,7 @@ class LibraryMatrixLayout {
   cublasLtMatrixLayout_t layout_;
 };
 
-class Operation {
+class Operation : Immovable {
  public:
   explicit Operation(const Key& key) {
     bool wide = static_cast<DType>(key.dtype) == DType::f64;
@@ -108,8 +104,6 @@ class Operation {
     if (key.alignments[3] != 0) set(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{CUBLASLT_EPILOGUE_BIAS});
   }
   ~Operation() { cublasLtMatmulDescDestroy(operation_); }
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
   operator cublasLtMatmulDesc_t() const { return operation_; }
 
   void set_bias(const void* bias) const { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
@@ -123,7 +117,7 @@ class Operation {
   cublasLtMatmulDesc_t operation_;
 };
 
-class Preference {
+class Preference : Immovable {
  public:
   explicit Preference(const Key& key) {
     check(cublasLtMatmulPreferenceCreate(&preference_), "cublasLtMatmulPreferenceCreate");
@@ -138,8 +132,6 @@ class Preference {
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(written));
   }
   ~Preference() { cublasLtMatmulPreferenceDestroy(preference_); }
-  Preference(const Preference&) = delete;
-  Preference& operator=(const Preference&) = delete;
   operator cublasLtMatmulPreference_t() const { return preference_; }
 
  private:

@@ -21,12 +21,10 @@ inline void check_cudnn(cudnnStatus_t status, const char* call) {
                     context().call_site({}));
 }
 
-class CudnnHandle {
+class CudnnHandle : Immovable {
  public:
   CudnnHandle() { check_cudnn(cudnnCreate(&handle_), "cudnnCreate"); }
   ~CudnnHandle() { cudnnDestroy(handle_); }
-  CudnnHandle(const CudnnHandle&) = delete;
-  CudnnHandle& operator=(const CudnnHandle&) = delete;
 
   cudnnHandle_t on_stream() const {
     check_cudnn(cudnnSetStream(handle_, current_stream()), "cudnnSetStream");

@@ -16,12 +16,10 @@ namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
-class Descriptor {
+class Descriptor : Immovable {
  public:
   Descriptor() { check_cudnn(create(&made_), "the creation of a descriptor"); }
   ~Descriptor() { destroy(made_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
   operator T() const { return made_; }
 
  private:

@@ -27,7 +27,7 @@ void check(cublasStatus_t status, const char* call) {
                     context().call_site({}));
 }
 
-class Solver {
+class Solver : Immovable {
  public:
   Solver() {
     check(cusolverDnCreate(&handle_), "cusolverDnCreate");
@@ -37,8 +37,6 @@ class Solver {
     cusolverDnDestroyParams(parameters_);
     cusolverDnDestroy(handle_);
   }
-  Solver(const Solver&) = delete;
-  Solver& operator=(const Solver&) = delete;
 
   cusolverDnHandle_t on_stream() const {
     check(cusolverDnSetStream(handle_, current_stream()), "cusolverDnSetStream");
@@ -51,12 +49,10 @@ class Solver {
   cusolverDnParams_t parameters_;
 };
 
-class Blas {
+class Blas : Immovable {
  public:
   Blas() { check(cublasCreate(&handle_), "cublasCreate"); }
   ~Blas() { cublasDestroy(handle_); }
-  Blas(const Blas&) = delete;
-  Blas& operator=(const Blas&) = delete;
 
   cublasHandle_t on_stream() const {
     check(cublasSetStream(handle_, current_stream()), "cublasSetStream");

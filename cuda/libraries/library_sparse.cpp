@@ -21,12 +21,10 @@ void check(cusparseStatus_t status, const char* call) {
                     context().call_site({}));
 }
 
-class Handle {
+class Handle : Immovable {
  public:
   Handle() { check(cusparseCreate(&handle_), "cusparseCreate"); }
   ~Handle() { cusparseDestroy(handle_); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
 
   cusparseHandle_t on_stream() const {
     check(cusparseSetStream(handle_, current_stream()), "cusparseSetStream");
@@ -37,7 +35,7 @@ class Handle {
   cusparseHandle_t handle_;
 };
 
-class SparseMatrix {
+class SparseMatrix : Immovable {
  public:
   SparseMatrix(const RowPattern& pattern, const std::int32_t* offsets, const void* values, cudaDataType type) {
     check(cusparseCreateConstCsr(&matrix_, pattern.row_count, pattern.column_count, pattern.entry_count, offsets,
@@ -46,8 +44,6 @@ class SparseMatrix {
           "cusparseCreateConstCsr");
   }
   ~SparseMatrix() { cusparseDestroySpMat(matrix_); }
-  SparseMatrix(const SparseMatrix&) = delete;
-  SparseMatrix& operator=(const SparseMatrix&) = delete;
   cusparseConstSpMatDescr_t get() const { return matrix_; }
 
  private:
@@ -55,15 +51,13 @@ class SparseMatrix {
 };
 
 // A row-major matrix.
-class DenseMatrix {
+class DenseMatrix : Immovable {
  public:
   DenseMatrix(const View& x, cudaDataType type) {
     check(cusparseCreateDnMat(&matrix_, x.dims[0], x.dims[1], x.dims[1], x.data, type, CUSPARSE_ORDER_ROW),
           "cusparseCreateDnMat");
   }
   ~DenseMatrix() { cusparseDestroyDnMat(matrix_); }
-  DenseMatrix(const DenseMatrix&) = delete;
-  DenseMatrix& operator=(const DenseMatrix&) = delete;
   cusparseDnMatDescr_t get() const { return matrix_; }
 
  private:

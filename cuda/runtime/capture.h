@@ -16,12 +16,10 @@ namespace reel::detail::inline REEL_TARGET {
 
 /// A graph: records the work of a queue. Its memory comes from a pool of its own, so that nothing else writes to it
 /// between launches; tensors from other pools that it uses are kept alive.
-class Capture final : public RecordedGraph {
+class Capture final : public RecordedGraph, Immovable {
  public:
   Capture(Queue& queue, Generator& generator);
   ~Capture() override;
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
 
   void finish() override;
   void launch(std::uint64_t seed, std::uint64_t added_calls) override;

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include <reel/detail/immovable.h>
+
 #include "../../lib/core/device_module.h"
 #include "driver.h"
 
@@ -51,11 +53,9 @@ struct DeviceAccount {
 /// and keep their size; large ones are split and merged with their neighbours. Any thread may free; only the queue's
 /// own thread allocates. If REEL_CUDA_NO_CACHE is set, nothing is cached: each block is a driver allocation, except for
 /// those of a graph.
-class MemoryPool {
+class MemoryPool : Immovable {
  public:
   MemoryPool(Queue& queue, DeviceAccount& account);
-  MemoryPool(const MemoryPool&) = delete;
-  MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();
 
   Queue& queue() const { return queue_; }

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <vector>
 
+#include <reel/detail/immovable.h>
+
 #include "../device/fault_log.h"
 #include "memory_pool.h"
 #include "staging.h"
@@ -15,10 +17,8 @@ class Capture;
 
 /// A thread's state on a device: a stream and its memory. Queues are never destroyed, because tensors outlive their
 /// threads; the queue of a thread that has ended is adopted by the next one that starts.
-struct Queue {
+struct Queue : private Immovable {
   explicit Queue(int device);
-  Queue(const Queue&) = delete;
-  Queue& operator=(const Queue&) = delete;
 
   /// An event after all work queued so far, to be freed by the caller. May be called from any thread. While a graph is
   /// being recorded, earlier work is already finished.
@@ -43,12 +43,10 @@ struct Queue {
 };
 
 /// While it lives, the calls of the driver act on a device.
-class OnDevice {
+class OnDevice : Immovable {
  public:
   explicit OnDevice(int device);
   ~OnDevice();
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
 
  private:
   int before_;

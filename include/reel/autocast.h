@@ -13,14 +13,12 @@ class Casts;
 }
 
 /// The scope that `autocast` opens. Lives on the stack only; scopes may end in any order.
-class [[nodiscard]] AutocastScope {
+class [[nodiscard]] AutocastScope : Immovable {
  public:
   /// Opens the scope: see `autocast`. Throws: DTypeError unless bf16, f16 or f32.
   AutocastScope(DType dtype, Location where);
   /// Closes the scope.
   ~AutocastScope();
-  AutocastScope(const AutocastScope&) = delete;
-  AutocastScope& operator=(const AutocastScope&) = delete;
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 

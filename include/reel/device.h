@@ -29,14 +29,12 @@ Device default_device();
 
 /// While it lives, this thread creates tensors on a device unless they are given another one: models that are built
 /// then have their parameters there. Lives on the stack only.
-class DeviceGuard {
+class DeviceGuard : detail::Immovable {
  public:
   /// Makes `device` the default device of this thread.
   explicit DeviceGuard(Device device);
   /// Restores the default device from before.
   ~DeviceGuard();
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
   Device before_;

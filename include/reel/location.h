@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <reel/detail/immovable.h>
+
 namespace reel {
 
 /// A line of the caller's source. Default arguments fill it, so that a function that takes one knows where it was
@@ -23,15 +25,13 @@ std::string to_string(Location where);
 
 /// While it lives, every op of this thread reports `where` as its caller, unless an outer scope already names one: a
 /// function composed of several ops opens one with its own caller's location.
-class CallerScope {
+class CallerScope : detail::Immovable {
  public:
   /// Opens the scope for the ops of this thread; it has no effect within another one. `function`: the name of the
   /// caller's function, for messages; null: unknown.
   explicit CallerScope(Location where, const char* function = nullptr);
   /// Ends the scope.
   ~CallerScope();
-  CallerScope(const CallerScope&) = delete;
-  CallerScope& operator=(const CallerScope&) = delete;
 
  private:
   bool opened_;

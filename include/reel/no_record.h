@@ -3,14 +3,12 @@
 namespace reel {
 
 /// While it lives, nothing is recorded on this thread, except by tapes that are opened within.
-class NoRecord {
+class NoRecord : detail::Immovable {
  public:
   /// Pauses recording on this thread.
   NoRecord();
   /// Resumes recording.
   ~NoRecord();
-  NoRecord(const NoRecord&) = delete;
-  NoRecord& operator=(const NoRecord&) = delete;
 };
 
 /// True if ops on tracked tensors are being recorded on this thread.

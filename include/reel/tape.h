@@ -64,14 +64,12 @@ struct JacobianOptions {
 /// outermost continues as such. A tape ends with the thread, or the function of a checkpoint, in which it was opened.
 ///
 /// Unless persistent, the outermost tape drops its entries when it has differentiated, and then records anew.
-class Tape {
+class Tape : Immovable {
  public:
   /// Opens a tape on this thread. Throws: TapeError under `NoRecord` while an outer tape is open.
   explicit Tape(TapeOptions options = {}, Location where = Location::here());
   /// Closes the tape; the end of the outermost one drops all entries.
   ~Tape();
-  Tape(const Tape&) = delete;
-  Tape& operator=(const Tape&) = delete;
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 

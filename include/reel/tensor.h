@@ -197,12 +197,8 @@ struct RowGradient {
 /// The guard that `Tensor::write` returns: a contiguous range of elements that may be overwritten. While it lives, a
 /// gradient that needs the values of the tensor throws.
 template <class T>
-class Writer {
+class Writer : Immovable {
  public:
-  /// Cannot be copied.
-  Writer(const Writer&) = delete;
-  /// Cannot be assigned.
-  Writer& operator=(const Writer&) = delete;
   /// Ends the access and marks the tensor as overwritten.
   ~Writer() { detail::end_write(tensor_, where_); }
 

@@ -16,12 +16,10 @@ namespace reel::detail {
 class Hooks;
 
 /// One reverse pass over a tape list, from a target to its sources.
-class BackwardPass {
+class BackwardPass : Immovable {
  public:
   BackwardPass(Context& context, TapeList& list, std::uint32_t target);
   ~BackwardPass();
-  BackwardPass(const BackwardPass&) = delete;
-  BackwardPass& operator=(const BackwardPass&) = delete;
 
   /// Registers hooks that observe gradients during the pass.
   void attend(Hooks& hooks) {

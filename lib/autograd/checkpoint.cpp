@@ -102,14 +102,12 @@ bool is_as_before(std::uint64_t print, const Tensor& result, std::size_t k, Loca
 }
 
 // While it lives, random ops draw the numbers of the first run again; afterwards the generator continues where it was.
-class Replay {
+class Replay : Immovable {
  public:
   Replay(Context& context, const Generator& generator) : generator_(*context.generator), now_(generator_) {
     generator_ = generator;
   }
   ~Replay() { generator_ = now_; }
-  Replay(const Replay&) = delete;
-  Replay& operator=(const Replay&) = delete;
 
  private:
   Generator& generator_;

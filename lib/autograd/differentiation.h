@@ -15,7 +15,7 @@ class JacobianBlocks;
 class BackwardPass;
 
 /// While it lives, a tape differentiates, and nothing is recorded unless the tape is `enclosed` by other tapes.
-class DifferentiatingScope {
+class DifferentiatingScope : Immovable {
  public:
   DifferentiatingScope(Context& context, bool enclosed) : pauses_(!enclosed && context.has(Context::recording)) {
     constexpr auto state = static_cast<std::uint32_t>(Recording::differentiating);
@@ -24,15 +24,13 @@ class DifferentiatingScope {
   ~DifferentiatingScope() {
     if (pauses_) Scopes::end(this);
   }
-  DifferentiatingScope(const DifferentiatingScope&) = delete;
-  DifferentiatingScope& operator=(const DifferentiatingScope&) = delete;
 
  private:
   bool pauses_;
 };
 
 /// While it lives, autocast is off: ops run in the dtypes of their operands.
-class AutocastPause {
+class AutocastPause : Immovable {
  public:
   explicit AutocastPause(Context& context) : pauses_(context.has(Context::autocasting)) {
     if (pauses_) context.tapes->scopes().begin(context, {this, Setting::autocast});
@@ -40,15 +38,13 @@ class AutocastPause {
   ~AutocastPause() {
     if (pauses_) Scopes::end(this);
   }
-  AutocastPause(const AutocastPause&) = delete;
-  AutocastPause& operator=(const AutocastPause&) = delete;
 
  private:
   bool pauses_;
 };
 
 /// Notifies this thread's listener, if there is one, of the gradient function of an entry. `gradients`: of its outputs.
-class ObservedGradient {
+class ObservedGradient : Immovable {
  public:
   ObservedGradient(Context& context, const Entry& entry, std::span<const Tensor> gradients)
       : context_(context), entry_(entry) {
@@ -57,8 +53,6 @@ class ObservedGradient {
   ~ObservedGradient() {
     if (context_.listener) context_.listener->gradient_finished(entry_);
   }
-  ObservedGradient(const ObservedGradient&) = delete;
-  ObservedGradient& operator=(const ObservedGradient&) = delete;
 
  private:
   Context& context_;
@@ -66,14 +60,12 @@ class ObservedGradient {
 };
 
 /// Clears the list when a differentiation that consumes it ends, by return or exception.
-class Consumption {
+class Consumption : Immovable {
  public:
   Consumption(TapeList& list, bool consumes) : list_(list), consumes_(consumes) {}
   ~Consumption() {
     if (consumes_) list_.clear();
   }
-  Consumption(const Consumption&) = delete;
-  Consumption& operator=(const Consumption&) = delete;
 
  private:
   TapeList& list_;
@@ -82,7 +74,7 @@ class Consumption {
 
 /// While it lives, the tape's flag refuses calls from the hooks that its differentiation runs, and no other example of
 /// batch_map runs.
-class Differentiating {
+class Differentiating : Immovable {
  public:
   Differentiating(Context& context, bool& flag) : context_(context), flag_(flag) {
     flag_ = true;
@@ -92,8 +84,6 @@ class Differentiating {
     flag_ = false;
     --context_.backward_passes;
   }
-  Differentiating(const Differentiating&) = delete;
-  Differentiating& operator=(const Differentiating&) = delete;
 
  private:
   Context& context_;

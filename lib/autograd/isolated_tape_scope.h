@@ -11,7 +11,7 @@ namespace reel::detail {
 
 /// While it lives, this thread uses the inner list in place of its own: for functions that run as one op, and whose own
 /// ops the outer tape does not record.
-class IsolatedTapeScope {
+class IsolatedTapeScope : Immovable {
  public:
   enum class Purpose : std::uint8_t {
     /// Nothing is recorded, but tensors that the function uses from outside are adopted by the list.
@@ -23,8 +23,6 @@ class IsolatedTapeScope {
   };
   IsolatedTapeScope(Context& context, Purpose purpose);
   ~IsolatedTapeScope();
-  IsolatedTapeScope(const IsolatedTapeScope&) = delete;
-  IsolatedTapeScope& operator=(const IsolatedTapeScope&) = delete;
 
   TapeList& list() const { return list_; }
   /// Returns true if the tensor was made since this scope began, by ops or by hand, and not by stop_gradient.

@@ -7,6 +7,8 @@
 
 #include <boost/context/fiber.hpp>
 
+#include <reel/detail/immovable.h>
+
 namespace reel::detail {
 
 /// No function of the library has a larger frame, as lib/meson.build has the compiler check, nor Eigen a larger buffer.
@@ -20,13 +22,11 @@ constexpr std::size_t kernel_bytes = 4 * largest_frame;
 constexpr std::size_t reserved_bytes = std::size_t{48} << 10;
 
 /// Stacks of one size for fibres, each above memory that cannot be accessed. Freed stacks are kept for the next fibres.
-class StackPool {
+class StackPool : Immovable {
  public:
   /// Throws: std::bad_alloc.
   explicit StackPool(std::size_t bytes);
   ~StackPool();
-  StackPool(const StackPool&) = delete;
-  StackPool& operator=(const StackPool&) = delete;
 
   std::size_t bytes() const { return bytes_; }
   /// Throws: std::bad_alloc.
@@ -40,11 +40,9 @@ class StackPool {
 };
 
 /// A function on a stack of its own, which can suspend itself anywhere in its calls.
-class Fibre {
+class Fibre : Immovable {
  public:
   Fibre() = default;
-  Fibre(const Fibre&) = delete;
-  Fibre& operator=(const Fibre&) = delete;
 
   /// Starts `run(argument)`, which must not throw; returns when it suspends itself or ends. Throws: std::bad_alloc.
   void start(StackPool& pool, void (*run)(void* argument), void* argument);

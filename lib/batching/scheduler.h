@@ -57,13 +57,11 @@ struct Task {
 };
 
 /// Runs the tasks of one thread: each until it waits for an op, then the op for all that wait for an equal one.
-class Scheduler final : public Interceptor {
+class Scheduler final : public Interceptor, Immovable {
  public:
   /// `where`: of the call of batch_map. Throws: MemoryError.
   Scheduler(Context& outer, const BatchOptions& options, Location where);
   ~Scheduler() override;
-  Scheduler(const Scheduler&) = delete;
-  Scheduler& operator=(const Scheduler&) = delete;
 
   /// Calls a function for each index, at most `limit` at a time, from the thread or from a task. Throws: the error of the
   /// first of them that fails, when all have ended; `failed` is its index.

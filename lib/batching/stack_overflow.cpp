@@ -16,7 +16,7 @@ thread_local constinit Guard running_guard;
 namespace {
 
 // Where this thread handles signals: the stack at fault has no room. One of the program's own is left in place.
-class SignalStack {
+class SignalStack : Immovable {
  public:
   SignalStack() {
     stack_t now{};
@@ -29,8 +29,6 @@ class SignalStack {
     stack_t now{}, none{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
     if (memory_ && sigaltstack(nullptr, &now) == 0 && now.ss_sp == memory_.get()) sigaltstack(&none, nullptr);
   }
-  SignalStack(const SignalStack&) = delete;
-  SignalStack& operator=(const SignalStack&) = delete;
 
  private:
   static constexpr std::size_t bytes = 64 << 10;

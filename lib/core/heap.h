@@ -81,23 +81,19 @@ class Heap {
   }
 
   /// Held while a thread frees a body of another thread's heap, from before its storage is released.
-  class Visit {
+  class Visit : Immovable {
    public:
     explicit Visit(Heap& heap) noexcept;
     ~Visit() { heap_.visitors_.fetch_sub(1, std::memory_order_release); }
-    Visit(const Visit&) = delete;
-    Visit& operator=(const Visit&) = delete;
 
    private:
     Heap& heap_;
   };
   /// Lists all bodies in use, on the heap's own thread. While it lives, visitors wait.
-  class Inspection {
+  class Inspection : Immovable {
    public:
     explicit Inspection(Heap& heap);
     ~Inspection();
-    Inspection(const Inspection&) = delete;
-    Inspection& operator=(const Inspection&) = delete;
     const std::vector<void*>& bodies() const { return bodies_; }
 
    private:

@@ -11,7 +11,7 @@ std::string whereabouts(const Context& context);
 
 /// While it lives, errors of ops name the composed function `op` in place of the op that throws, and its caller, unless
 /// an outer scope names one.
-class OpScope {
+class OpScope : Immovable {
  public:
   OpScope(Location where, const char* op) : caller_(where, op), named_(!context().function) {
     if (named_) context().function = op;
@@ -19,8 +19,6 @@ class OpScope {
   ~OpScope() {
     if (named_) context().function = nullptr;
   }
-  OpScope(const OpScope&) = delete;
-  OpScope& operator=(const OpScope&) = delete;
 
  private:
   CallerScope caller_;

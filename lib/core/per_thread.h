@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include <reel/detail/immovable.h>
+
 namespace reel::detail {
 
 /// A member of an object that a thread owns: called when that thread ends.
@@ -35,11 +37,9 @@ void*& thread_object(std::atomic<std::uint32_t>& index);
 /// constructor has thrown, and the process would abort if there is no memory to register its destructor. It would also
 /// need memory that a program which opens the library later, such as Python, has kept free for it.
 template <class T>
-class PerThread {
+class PerThread : Immovable {
  public:
   constexpr PerThread() = default;
-  PerThread(const PerThread&) = delete;
-  PerThread& operator=(const PerThread&) = delete;
 
   /// The thread's object; its first use constructs it from make(). Throws: std::bad_alloc, and what make() throws.
   template <class Make>

@@ -202,14 +202,12 @@ void free_on_device(Storage* storage) noexcept {
 
 // Releases foreign memory at the end of its scope and not earlier, because the owner's function may free other tensors,
 // which must not happen during a visit to another thread's heap.
-class ForeignRelease {
+class ForeignRelease : Immovable {
  public:
   ForeignRelease() = default;
   ~ForeignRelease() {
     if (foreign_.release) release();
   }
-  ForeignRelease(const ForeignRelease&) = delete;
-  ForeignRelease& operator=(const ForeignRelease&) = delete;
   void set(Storage* storage) noexcept {
     foreign_ = *owner_of_foreign(storage);
     device_ = storage->device;

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <reel/detail/immovable.h>
 #include <reel/detail/view.h>
 
 namespace reel::detail {
 
 /// A transposed view of a matrix, valid as long as this object.
-class TransposedMatrix {
+class TransposedMatrix : Immovable {
  public:
   explicit TransposedMatrix(const View& matrix)
       : dims_{matrix.dims[1], matrix.dims[0]}, strides_{matrix.strides[1], matrix.strides[0]}, view_(matrix) {
@@ -13,8 +14,6 @@ class TransposedMatrix {
     view_.strides = strides_;
     view_.contiguous = false;
   }
-  TransposedMatrix(const TransposedMatrix&) = delete;
-  TransposedMatrix& operator=(const TransposedMatrix&) = delete;
   const View& view() const { return view_; }
 
  private:

@@ -20,12 +20,10 @@ namespace reel::detail {
 namespace {
 
 // The thread's generator has its own numbers again at the end.
-class KeptGenerator {
+class KeptGenerator : Immovable {
  public:
   KeptGenerator() : generator_(default_generator()), before_(generator_) {}
   ~KeptGenerator() { generator_ = before_; }
-  KeptGenerator(const KeptGenerator&) = delete;
-  KeptGenerator& operator=(const KeptGenerator&) = delete;
   void begin(std::uint64_t key) { generator_ = Generator(key); }
 
  private:

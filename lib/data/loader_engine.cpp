@@ -94,15 +94,13 @@ std::vector<std::int64_t> own_part(std::span<const std::int64_t> items, bool sor
 
 }  // namespace
 
-struct LoaderEngine::Implementation {
+struct LoaderEngine::Implementation : private Immovable {
   Implementation(LoaderFunctions all, const LoaderSettings& given, Location called)
       : functions(std::move(all)), settings(given), where(called), size(functions.size()) {
     take_known_lengths();
     check_settings(settings, functions.length != nullptr, where);
   }
   ~Implementation() { stop(); }
-  Implementation(const Implementation&) = delete;
-  Implementation& operator=(const Implementation&) = delete;
 
   BatchOrder order() const { return {settings, size}; }
   void take_known_lengths();

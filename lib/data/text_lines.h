@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <reel/data/reading.h>
+#include <reel/detail/immovable.h>
 
 namespace reel::detail {
 
@@ -23,12 +24,10 @@ std::string read_bytes(const char* function, const std::string& path, std::uint6
                        bool is_text);
 
 /// Reads a text line by line, and reports broken items. The views of a line are valid as long as this object.
-class TextLines {
+class TextLines : Immovable {
  public:
   /// Throws: FileError if the file cannot be read or is too long.
   TextLines(const char* function, const std::string& path, const data::ReadOptions& options, Location where);
-  TextLines(const TextLines&) = delete;
-  TextLines& operator=(const TextLines&) = delete;
 
   /// Reads the next line; returns false at the end.
   bool next(TextLine& line);

@@ -10,15 +10,13 @@ namespace reel::debug {
 
 using namespace detail;
 
-class SyncScope::Warner : public WaitListener {
+class SyncScope::Warner : public WaitListener, detail::Immovable {
  public:
   explicit Warner(LineSink sink) : sink_(or_stderr(std::move(sink))) {
     Context& context = detail::context();
     context.tapes->scopes().begin(context, {this, Setting::wait_listener, 0, static_cast<WaitListener*>(this)});
   }
   ~Warner() override { Scopes::end(this); }
-  Warner(const Warner&) = delete;
-  Warner& operator=(const Warner&) = delete;
 
   void waits(Device device, const char* reason) override {
     const Context& context = detail::context();

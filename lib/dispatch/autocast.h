@@ -47,14 +47,12 @@ inline bool is_autocasting() { return context().has(Context::autocasting); }
 DType autocast_dtype(Precision precision, DType dtype);
 
 /// An operand of an op of a precision: cast within an autocast scope, elsewhere the caller's tensor.
-class AutocastArg {
+class AutocastArg : Immovable {
  public:
   AutocastArg(Precision precision, const Arg& arg) : arg_(arg) {
     if (is_autocasting()) [[unlikely]]
       cast(precision);
   }
-  AutocastArg(const AutocastArg&) = delete;
-  AutocastArg& operator=(const AutocastArg&) = delete;
   operator const Arg&() const { return arg_; }
   const Arg& operator*() const { return arg_; }
   const Arg* operator->() const { return &arg_; }

@@ -7,14 +7,12 @@ namespace reel::detail {
 
 /// While it lives, this thread's ops and errors are not observed: for ops that a listener runs, and for what the library
 /// only tries.
-class Unobserved {
+class Unobserved : Immovable {
  public:
   explicit Unobserved(Context& context) : context_(context), was_observed_(context.has(Context::intercepted)) {
     context.set(Context::intercepted, false);
   }
   ~Unobserved() { context_.set(Context::intercepted, was_observed_ && (context_.listener || context_.interceptor)); }
-  Unobserved(const Unobserved&) = delete;
-  Unobserved& operator=(const Unobserved&) = delete;
 
  private:
   Context& context_;
@@ -24,14 +22,12 @@ class Unobserved {
 /// Registers a listener for this thread's ops while it lives, besides those of enclosing scopes. Scopes may end in any
 /// order. A derived class's override, except of `finished`, has to call the function of this class, which notifies the
 /// listener of the enclosing scope.
-class ListenerScope : public Listener, public WaitObserver {
+class ListenerScope : public Listener, public WaitObserver, Immovable {
  public:
   explicit ListenerScope(Context& context) {
     context.tapes->scopes().begin(context, {this, Setting::listener, 0, static_cast<Listener*>(this)});
   }
   ~ListenerScope() override { Scopes::end(this); }
-  ListenerScope(const ListenerScope&) = delete;
-  ListenerScope& operator=(const ListenerScope&) = delete;
 
   /// The listener of the enclosing scope; null if there is none.
   Listener* outer() const { return static_cast<Listener*>(context().tapes->scopes().object_around(this)); }

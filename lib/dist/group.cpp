@@ -188,15 +188,13 @@ void start(Running& running, MPI_Comm communicator, Tensor& x, MPI_Datatype type
 }
 
 // A row of a tensor as an MPI type, so that counts are of rows.
-class RowType {
+class RowType : detail::Immovable {
  public:
   explicit RowType(std::int64_t bytes) {
     MPI_Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &type_);
     MPI_Type_commit(&type_);
   }
   ~RowType() { MPI_Type_free(&type_); }
-  RowType(const RowType&) = delete;
-  RowType& operator=(const RowType&) = delete;
   MPI_Datatype get() const { return type_; }
 
  private:

@@ -18,14 +18,12 @@ namespace reel::detail {
 
 namespace {
 
-class File {
+class File : Immovable {
  public:
   explicit File(int number) : number_(number) {}
   ~File() {
     if (number_ >= 0) ::close(number_);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
   int number() const { return number_; }
 
  private:

@@ -12,15 +12,11 @@
 namespace reel::detail {
 
 /// Memory of each rank that all ranks of one machine see, so that they add up their elements without messages.
-class SharedMemory {
+class SharedMemory : Immovable {
  public:
   /// Memory of `bytes` zeros for each rank of a communicator, all of whose ranks call it. Null on all of them where they
   /// are not on one machine, or the system refuses the memory.
   static std::shared_ptr<SharedMemory> make(MPI_Comm communicator, std::size_t bytes);
-  /// Cannot be copied.
-  SharedMemory(const SharedMemory&) = delete;
-  /// Cannot be assigned.
-  SharedMemory& operator=(const SharedMemory&) = delete;
   /// Takes the memory from this rank; others keep theirs.
   ~SharedMemory();
 

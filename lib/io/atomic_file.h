@@ -25,15 +25,13 @@ namespace reel::io {
 /// link that has the name is replaced, and one in the place of a folder refused. The new file has the old one's
 /// permissions, but not its set-user-ID, set-group-ID and sticky bits; its owner, if root writes it; and its group, if
 /// this process may set that: else the group's permissions are those of all other users.
-class AtomicFile {
+class AtomicFile : detail::Immovable {
  public:
   /// `own_names`: how many of the path's last names the library has made; folders among them are created where they are
   /// missing. Throws: FileError if it cannot be created; for a link or a file of another user in a sticky world-writable
   /// folder such as /tmp, as Linux refuses them by fs.protected_symlinks and fs.protected_regular.
   AtomicFile(const char* function, const std::string& path, Location where, int own_names = 0);
   ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
 
   /// Writes bytes at the end. Throws: FileError, for instance if the disk is full.
   void write(std::span<const std::byte> bytes);

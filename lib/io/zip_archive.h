@@ -16,7 +16,7 @@ namespace reel::detail {
 
 /// A zip archive to read, whose members are stored or deflated. The stored bytes of all members together are at most
 /// those of the file, and no member claims more contents than deflate could have stored in its bytes.
-class ZipArchive {
+class ZipArchive : Immovable {
  public:
   struct Member {
     std::string name;           ///< in UTF-8
@@ -29,8 +29,6 @@ class ZipArchive {
   /// one name or members that are encrypted or compressed in other ways; MemoryError.
   ZipArchive(const char* function, const std::string& path, Location where);
   ~ZipArchive();
-  ZipArchive(const ZipArchive&) = delete;
-  ZipArchive& operator=(const ZipArchive&) = delete;
 
   /// The members in the order of the archive's list.
   const std::vector<Member>& members() const { return members_; }

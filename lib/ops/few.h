@@ -8,7 +8,7 @@ namespace reel::detail {
 
 /// A list of fixed length that allocates memory only for more than nine elements.
 template <class T>
-class Few {
+class Few : Immovable {
  public:
   explicit Few(std::size_t size) : many_(size > room ? std::make_unique<T[]>(size) : nullptr), size_(size) {
     if (!many_) std::uninitialized_value_construct_n(few_, size);
@@ -16,8 +16,6 @@ class Few {
   ~Few() {
     if (!many_) std::destroy_n(few_, size_);
   }
-  Few(const Few&) = delete;
-  Few& operator=(const Few&) = delete;
 
   T* begin() { return many_ ? many_.get() : few_; }
   T* end() { return begin() + size_; }

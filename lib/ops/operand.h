@@ -22,15 +22,13 @@ bool is_castable(DType from, DType to);
 void check_fits(const char* op, const Arg& number, DType dtype);
 
 /// An operand as a tensor of a given dtype: the caller's own if it has the dtype, else one made for the call.
-class Operand {
+class Operand : Immovable {
  public:
   /// `beside`: the other operand; a plain number is put on its device.
   /// Throws: DTypeError for an integer that the dtype cannot hold.
   Operand(const char* op, const Arg& arg, DType dtype, const Arg& beside);
   const Tensor& operator*() const { return *tensor_; }
   const Tensor* operator->() const { return tensor_; }
-  Operand(const Operand&) = delete;
-  Operand& operator=(const Operand&) = delete;
 
  private:
   Tensor made_;

@@ -42,7 +42,7 @@ void for_each_gradient(const char* optimiser, const std::vector<Tensor>& paramet
 }
 
 /// While it lives, the storages of parameters are marked as being written.
-class Writing {
+class Writing : Immovable {
  public:
   /// `storages` must outlive this object.
   Writing(std::span<Storage* const> storages, Location where) noexcept
@@ -59,8 +59,6 @@ class Writing {
       storage->writers.fetch_sub(1, std::memory_order_relaxed);
     }
   }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
 
  private:
   std::span<Storage* const> storages_;

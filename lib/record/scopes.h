@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <reel/detail/fork_safe_mutex.h>
+#include <reel/detail/immovable.h>
 
 #include "../core/context.h"
 
@@ -37,12 +38,10 @@ struct OpenScope {
 /// The open scopes of a thread, which may end in any order, and on any thread: a scope does not restore what it found,
 /// but is removed from this list, and the remaining scopes decide. A scope that another thread has ended takes effect
 /// when this thread begins or ends a scope, reads a scoped setting, or next needs memory for its tape.
-class Scopes {
+class Scopes : Immovable {
  public:
   Scopes();
   ~Scopes();
-  Scopes(const Scopes&) = delete;
-  Scopes& operator=(const Scopes&) = delete;
 
   /// Begins a scope of the calling thread. Throws: std::bad_alloc, without changing anything.
   void begin(Context& context, OpenScope scope);

@@ -8,18 +8,18 @@
 #include <mutex>
 #include <thread>
 
+#include <reel/detail/immovable.h>
+
 namespace reel::detail {
 
 /// Runs one function at a time on a thread of its own, which starts with the first one. The thread looks for the next
 /// function every few milliseconds, so that starting one costs the caller no system call; after a minute without one it
 /// sleeps until it is woken.
-class BackgroundTask {
+class BackgroundTask : Immovable {
  public:
   BackgroundTask() = default;
   /// Waits until the function has returned.
   ~BackgroundTask();
-  BackgroundTask(const BackgroundTask&) = delete;
-  BackgroundTask& operator=(const BackgroundTask&) = delete;
 
   /// Starts a function within some milliseconds, or at once if `wait` is called; none may run.
   void start(std::function<void()> function);

@@ -57,7 +57,7 @@ void check(const Data& training, const std::type_info& batch_type, const FitOpti
 
 // While it lives, a module trains or evaluates; afterwards each of its parts has its former mode. In a training module,
 // parts that are set to evaluate stay so, because that was done on purpose.
-class Mode {
+class Mode : detail::Immovable {
  public:
   Mode(Module& module, bool training) {
     module.for_each_module([&](Module& part) { before_.emplace_back(&part, part.is_training()); });
@@ -67,8 +67,6 @@ class Mode {
   ~Mode() {
     for (auto [part, training] : before_) part->train(training);
   }
-  Mode(const Mode&) = delete;
-  Mode& operator=(const Mode&) = delete;
 
  private:
   std::vector<std::pair<Module*, bool>> before_;
@@ -102,7 +100,7 @@ class Means {
 };
 
 // While it lives, a fit's progress is saved with a checkpoint, and signals are intercepted.
-class Keeping {
+class Keeping : detail::Immovable {
  public:
   Keeping(train::Checkpoint* checkpoint, FitProgress& progress, Location where)
       : checkpoint_(checkpoint), where_(where) {
@@ -114,8 +112,6 @@ class Keeping {
   ~Keeping() {
     if (began_) CheckpointForFit::end(*checkpoint_, where_);
   }
-  Keeping(const Keeping&) = delete;
-  Keeping& operator=(const Keeping&) = delete;
 
   void finish_step() const {
     if (checkpoint_) checkpoint_->after_step(where_);

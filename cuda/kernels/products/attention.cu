@@ -147,7 +147,7 @@ struct WeighBackward {
 };
 
 /// Contiguous matrices, from row `first_row` on of each.
-struct MatrixBatch {
+struct MatrixBatch : private Immovable {
   std::int64_t dims[3], strides[3];
   View view;
 
@@ -162,8 +162,6 @@ struct MatrixBatch {
              3,
              dtype,
              count == 1 || rows == all_rows} {}
-  MatrixBatch(const MatrixBatch&) = delete;
-  MatrixBatch& operator=(const MatrixBatch&) = delete;
 
   /// Transposes the view in place; may be called once.
   const View& transposed() {

@@ -158,7 +158,7 @@ void add_bias(const View& out, const View& bias, const Convolution& c) {
 }
 
 // A contiguous operand with its channels first or last in memory: the operand itself, or a copy.
-class Laid {
+class Laid : Immovable {
  public:
   Laid(const View& x, bool channels_last, bool channels_last_in_memory) : view_(x) {
     find_image_strides(x, channels_last, channels_last_in_memory, strides_);
@@ -171,8 +171,6 @@ class Laid {
     view_.data = copy_->as<void>();
     original_ = &x;
   }
-  Laid(const Laid&) = delete;
-  Laid& operator=(const Laid&) = delete;
 
   /// For an operand: fills the copy, and returns the view to read.
   const View& filled() {
@@ -193,7 +191,7 @@ class Laid {
 };
 
 // A view of images with the channels axis first, for any layout in memory.
-struct ChannelsFirst {
+struct ChannelsFirst : private Immovable {
   std::int64_t dims[8], strides[8];
   View view;
 
@@ -207,8 +205,6 @@ struct ChannelsFirst {
     view.strides = strides;
     view.contiguous = false;
   }
-  ChannelsFirst(const ChannelsFirst&) = delete;
-  ChannelsFirst& operator=(const ChannelsFirst&) = delete;
 };
 
 Convolution with_channels_first(Convolution c) {
@@ -217,7 +213,7 @@ Convolution with_channels_first(Convolution c) {
 }
 
 // Contiguous numbers: the given ones, or a copy.
-class Numbers {
+class Numbers : Immovable {
  public:
   explicit Numbers(const View* given) {
     if (!given) return;
@@ -229,8 +225,6 @@ class Numbers {
     view_.contiguous = true;
     move_elements(view_, *given);
   }
-  Numbers(const Numbers&) = delete;
-  Numbers& operator=(const Numbers&) = delete;
 
   /// Null if there are none.
   const View* view() const { return view_.data ? &view_ : nullptr; }

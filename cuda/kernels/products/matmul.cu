@@ -172,7 +172,7 @@ void multiply_tiles(const View& out, const View& a, const View& b, bool adds) {
 }
 
 // An operand with contiguous rows or columns: the operand itself, or a copy.
-class Lined {
+class Lined : Immovable {
  public:
   explicit Lined(const View& x) : view_(x) {
     if (has_matrix_layout(x)) return;
@@ -183,8 +183,6 @@ class Lined {
     for (std::int64_t axis = x.rank, step = 1; axis-- > 0; step *= x.dims[axis]) strides_[axis] = step;
     move_elements(view_, x);
   }
-  Lined(const Lined&) = delete;
-  Lined& operator=(const Lined&) = delete;
 
   const View& view() const { return view_; }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <reel/detail/immovable.h>
 #include <reel/detail/view.h>
 
 #include "../../device/device.h"
@@ -14,11 +15,9 @@ namespace reel::detail::inline REEL_TARGET {
 
 /// A view whose first element has an address at which a pack of `lanes` elements may begin: the given one, or a contiguous
 /// copy of it.
-class AlignedView {
+class AlignedView : Immovable {
  public:
   AlignedView(const View& x, int lanes) : AlignedView(x, lanes, true) {}
-  AlignedView(const AlignedView&) = delete;
-  AlignedView& operator=(const AlignedView&) = delete;
 
   const View& view() const { return view_; }
 

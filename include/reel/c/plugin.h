@@ -27,12 +27,8 @@
 namespace reel {
 
 /// A model of a plugin, behind an interface without its type.
-class PluginModel {
+class PluginModel : detail::Immovable {
  public:
-  /// Cannot be copied.
-  PluginModel(const PluginModel&) = delete;
-  /// Cannot be assigned.
-  PluginModel& operator=(const PluginModel&) = delete;
   /// Frees the model.
   virtual ~PluginModel() = default;
 

@@ -39,12 +39,8 @@ const T* data(const Tensor& x, Location where = Location::here());
 /// The guard that `cuda::write` returns: memory on a GPU that kernels of this thread's stream may overwrite. While it
 /// lives, a gradient that needs the values of the tensor throws.
 template <Element T>
-class Writer {
+class Writer : detail::Immovable {
  public:
-  /// Cannot be copied.
-  Writer(const Writer&) = delete;
-  /// Cannot be assigned.
-  Writer& operator=(const Writer&) = delete;
   /// Ends the access and marks the tensor as overwritten. Kernels that are queued by then may still run.
   ~Writer() { detail::end_write(tensor_, where_); }
 

@@ -64,16 +64,12 @@ struct LoaderSettings {
 };
 
 /// Orders the items of a Loader, makes its batches in threads, and hands them out in order.
-class LoaderEngine {
+class LoaderEngine : Immovable {
  public:
   /// Throws: Error for settings out of range.
   LoaderEngine(LoaderFunctions functions, const LoaderSettings& settings, Location where);
   /// Ends the threads.
   ~LoaderEngine();
-  /// Cannot be copied.
-  LoaderEngine(const LoaderEngine&) = delete;
-  /// Cannot be assigned.
-  LoaderEngine& operator=(const LoaderEngine&) = delete;
 
   /// The next batch; null at the end of the epoch, after which the next one begins. Throws: what the functions throw.
   std::shared_ptr<void> next();

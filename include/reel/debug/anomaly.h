@@ -61,14 +61,12 @@ struct AnomalyOptions {
 };
 
 /// The scope that `detect_anomaly` opens. Lives on the stack only.
-class [[nodiscard]] AnomalyScope {
+class [[nodiscard]] AnomalyScope : detail::Immovable {
  public:
   /// Opens the scope: see `detect_anomaly`.
   explicit AnomalyScope(AnomalyOptions options);
   /// Closes the scope.
   ~AnomalyScope();
-  AnomalyScope(const AnomalyScope&) = delete;
-  AnomalyScope& operator=(const AnomalyScope&) = delete;
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 

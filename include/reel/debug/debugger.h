@@ -31,7 +31,7 @@ struct DebuggerOptions {
 /// The commands of `reel debug`, on a recorded run: they list tensors, show an op with its inputs, consumers, gradient
 /// and source, print values, and move forward and backward through the run. `help` lists them. Tensors are named by the
 /// id of their op, `%12` or `%12:1` for its second output, or by the name that the program gave them.
-class Debugger {
+class Debugger : detail::Immovable {
  public:
   /// The step that follows a command.
   enum class Next : std::uint8_t {
@@ -44,10 +44,6 @@ class Debugger {
   Debugger(const RecordedRun& run, DebuggerOptions options, Location where = Location::here());
   /// Releases the debugger.
   ~Debugger();
-  /// Cannot be copied.
-  Debugger(const Debugger&) = delete;
-  /// Cannot be assigned.
-  Debugger& operator=(const Debugger&) = delete;
 
   /// Runs one command. One that fails prints a sentence that begins with "error: ".
   Next execute(std::string_view line);

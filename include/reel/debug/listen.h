@@ -18,14 +18,12 @@ struct OpEvent {
 
 /// A listener to ops: while it lives, `f` is called after every op of this thread, forward and backward. Ops that `f`
 /// calls are not reported.
-class Listen {
+class Listen : detail::Immovable {
  public:
   /// Starts calling `f`.
   explicit Listen(std::function<void(const OpEvent&)> f);
   /// Stops calling `f`.
   ~Listen();
-  Listen(const Listen&) = delete;
-  Listen& operator=(const Listen&) = delete;
 
  private:
   class Forward;

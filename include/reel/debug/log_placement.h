@@ -13,14 +13,12 @@ namespace reel::debug {
 using LineSink = std::function<void(const std::string&)>;
 
 /// The scope that `log_placement` opens. Lives on the stack only.
-class [[nodiscard]] PlacementScope {
+class [[nodiscard]] PlacementScope : detail::Immovable {
  public:
   /// Opens the scope: see `log_placement`.
   explicit PlacementScope(LineSink sink);
   /// Closes the scope.
   ~PlacementScope();
-  PlacementScope(const PlacementScope&) = delete;
-  PlacementScope& operator=(const PlacementScope&) = delete;
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 

@@ -14,7 +14,7 @@
 namespace reel::debug {
 
 /// The scope that `note` opens. Lives on the stack only.
-class [[nodiscard]] Note : private detail::ActiveNote {
+class [[nodiscard]] Note : private detail::ActiveNote, detail::Immovable {
  public:
   /// A value of a note: a number, a text, or where data was read from.
   using Value = std::variant<std::int64_t, double, std::string, data::Source, std::vector<data::Source>>;
@@ -23,8 +23,6 @@ class [[nodiscard]] Note : private detail::ActiveNote {
   Note(const char* key, Value value);
   /// Closes the scope.
   ~Note();
-  Note(const Note&) = delete;
-  Note& operator=(const Note&) = delete;
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 

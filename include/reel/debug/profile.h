@@ -40,16 +40,12 @@ struct ProfileOptions {
 /// A scope that measures every op of this thread while it lives: time and bytes by op, line and module, forward and
 /// backward, and the waiting for other threads and for a GPU. Calls that `batch_map` delays are measured as the group
 /// that runs them; in a profile that an example opens, each of its calls with the time that it waits. The time of a GPU's ops is that of starting them.
-class Profile {
+class Profile : detail::Immovable {
  public:
   /// Begins to measure. Throws: DeviceError for `.nvtx` where the CUDA backend cannot be loaded; a GPU is not needed.
   explicit Profile(const ProfileOptions& options = {}, Location where = Location::here());
   /// Ends the scope.
   ~Profile();
-  /// Cannot be copied.
-  Profile(const Profile&) = delete;
-  /// Cannot be assigned.
-  Profile& operator=(const Profile&) = delete;
 
   /// Ends measuring; the results stay.
   void stop();

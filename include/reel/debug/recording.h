@@ -37,17 +37,13 @@ struct RecordingOptions {
 ///
 /// Results do not change while a run is recorded. If the disk becomes full, a warning says so, once, and the oldest ops
 /// are overwritten earlier.
-class Recording {
+class Recording : detail::Immovable {
  public:
   /// Creates the file, or replaces it, and begins to record.
   /// Throws: FileError if it cannot be written; Error for options out of range.
   explicit Recording(const std::string& file, const RecordingOptions& options = {}, Location where = Location::here());
   /// Ends the recording and closes its file.
   ~Recording();
-  /// Cannot be copied.
-  Recording(const Recording&) = delete;
-  /// Cannot be assigned.
-  Recording& operator=(const Recording&) = delete;
 
  private:
   class Writer;

@@ -46,15 +46,13 @@ struct SessionOptions {
 /// takes the place of the terminal, and ops and values come into it while the program runs; waiting for it ends with
 /// `train::Interrupted` at a signal that a `train::Interruption` handles. Lives on the stack only; breakpoints and watches
 /// belong to the innermost session of their thread.
-class Session {
+class Session : detail::Immovable {
  public:
   /// Begins a session on this thread. With `.serve` it prints the page's address.
   /// Throws: Error for `.serve` with `.commands`, and for a port that is taken; FileError if libreel_serve.so is missing.
   explicit Session(SessionOptions options = {}, Location where = Location::here());
   /// Ends the session; with `.stop_at_end` it first waits for commands.
   ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 

@@ -8,14 +8,12 @@
 namespace reel::debug {
 
 /// The scope that `warn_sync` opens. Lives on the stack only.
-class [[nodiscard]] SyncScope {
+class [[nodiscard]] SyncScope : detail::Immovable {
  public:
   /// Opens the scope: see `warn_sync`.
   explicit SyncScope(LineSink sink);
   /// Closes the scope.
   ~SyncScope();
-  SyncScope(const SyncScope&) = delete;
-  SyncScope& operator=(const SyncScope&) = delete;
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 

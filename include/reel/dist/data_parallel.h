@@ -69,7 +69,7 @@ struct Step {
 ///
 /// This thread's `default_generator()` becomes that of rank 0 on rank 0 and a stream of its own on each other rank, so
 /// that dropout differs from rank to rank.
-class DataParallel {
+class DataParallel : detail::Immovable {
  public:
   /// Broadcasts parameters and buffers of the model from rank 0. The parameters that are reduced are those of the
   /// optimiser that are the model's, too, and not frozen at that time. Model and optimiser must outlive this object.
@@ -77,8 +77,6 @@ class DataParallel {
   DataParallel(Group group, nn::Module& model, optim::Optimiser& optimiser, DataParallelOptions options = {},
                Location where = Location::here());
   ~DataParallel();
-  DataParallel(const DataParallel&) = delete;
-  DataParallel& operator=(const DataParallel&) = delete;
 
   /// Differentiates the loss, the mean over `count` items such as tokens, and adds to each parameter's `grad()` the
   /// gradient of the mean over all ranks' items:

@@ -36,15 +36,13 @@ struct ShardedEmbeddingOptions {
 ///
 /// An optimiser that takes gradients by rows, SGD, Adagrad or Adam, updates the shard, and keeps its state of these rows
 /// alone. Calls are collective: each rank looks rows up as often as the others, without data by indices (0).
-class ShardedEmbedding {
+class ShardedEmbedding : detail::Immovable {
  public:
   /// A table (count, size). Throws: ShapeError unless both sizes are positive; DTypeError for another dtype; Error for a
   /// deviation out of range.
   ShardedEmbedding(Group group, std::int64_t count, std::int64_t size, ShardedEmbeddingOptions options = {},
                    Location where = Location::here());
   ~ShardedEmbedding();
-  ShardedEmbedding(const ShardedEmbedding&) = delete;
-  ShardedEmbedding& operator=(const ShardedEmbedding&) = delete;
 
   /// The rows of symbols: indices (…) of i32 or i64 in [0, count) → (…, size). Each different row is sent once.
   /// Throws: IndexError for an index out of range; DTypeError for other indices.

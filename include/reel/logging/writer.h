@@ -93,7 +93,7 @@ struct NamedHyperParameter {
 /// A log that cannot be written, because the disk is full, say, is an error of the call that finds it, since a log that
 /// ends without a word is worse. Records that could not be written wait, and the next call tries again.
 /// Source: the formats are TensorFlow's event.proto, summary.proto and TFRecord.
-class Writer {
+class Writer : detail::Immovable {
  public:
   /// Opens the files in a folder, which is created if it does not exist.
   /// Throws: FileError if the folder cannot be created, or a file in it cannot be written or is a symbolic link; Error
@@ -101,10 +101,6 @@ class Writer {
   explicit Writer(const std::string& directory, const WriterOptions& options = {}, Location where = Location::here());
   /// Writes what waits and closes the files. Errors are ignored: call `flush` to see them.
   ~Writer();
-  /// Cannot be copied.
-  Writer(const Writer&) = delete;
-  /// Cannot be assigned.
-  Writer& operator=(const Writer&) = delete;
 
   /// Logs a number. Event files hold it as f32, where numbers beyond ±3.4e38 become ±∞; the other files as f64. NaN and
   /// ±∞ are logged as such.

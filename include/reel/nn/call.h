@@ -100,7 +100,7 @@ inline std::vector<Tensor*> tensors_of(LSTMOutput& result) { return {&result.out
 inline std::vector<Tensor*> tensors_of(RecurrentOutput& result) { return {&result.output, &result.h_n}; }
 
 /// A running call of a module: what `Module::call` opens.
-class ModuleCall final : public detail::ActiveModule {
+class ModuleCall final : public detail::ActiveModule, detail::Immovable {
  public:
   /// A call from the given location. `op`: the name of the function, for messages; null: unknown.
   /// Throws: Error if a module around this one has hooks and was never called itself, so that they would not run.
@@ -111,10 +111,6 @@ class ModuleCall final : public detail::ActiveModule {
   ModuleCall(const Module& module, const char* op, const Arg& x);
   /// Ends the call and stores its operations.
   ~ModuleCall();
-  /// Cannot be copied.
-  ModuleCall(const ModuleCall&) = delete;
-  /// Cannot be assigned.
-  ModuleCall& operator=(const ModuleCall&) = delete;
 
   /// Runs f(inputs…), with the hooks if there are any, and returns its result.
   template <class F, class... Inputs>

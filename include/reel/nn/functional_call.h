@@ -51,7 +51,7 @@ namespace reel::nn {
 /// thread may use the module, which must not be moved, converted or assigned to either; scopes nest. In an example of
 /// batch_map, ops run alone until the scope ends, because other examples use the module, too. `functional_call` leaves
 /// the module as it is.
-class ReplacedParameters {
+class ReplacedParameters : Immovable {
  public:
   /// Puts the tensors in place; after an exception the module is as it was.
   /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter;
@@ -59,8 +59,6 @@ class ReplacedParameters {
   ReplacedParameters(const Module& module, std::span<const NamedTensor> tensors, Location where = Location::here());
   /// Gives the module its own tensors back.
   ~ReplacedParameters();
-  ReplacedParameters(const ReplacedParameters&) = delete;
-  ReplacedParameters& operator=(const ReplacedParameters&) = delete;
 
   /// Returns the tensors that replace those of a module, ascending by the module's own.
   /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter;
@@ -79,13 +77,11 @@ class ReplacedParameters {
 
 /// While it lives, an op of this thread that uses a replaced tensor is an error: a copy of a module has no part to which a
 /// pointer or a reference in it leads.
-class ReplacedGuard {
+class ReplacedGuard : Immovable {
  public:
   /// Guards the tensors that are replaced by others, and not among these.
   explicit ReplacedGuard(const std::vector<Replacement>& replaced);
   ~ReplacedGuard();
-  ReplacedGuard(const ReplacedGuard&) = delete;
-  ReplacedGuard& operator=(const ReplacedGuard&) = delete;
 
  private:
   std::vector<const detail::Body*> own_;  // with those of the calls around it, ascending

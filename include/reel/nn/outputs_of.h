@@ -27,13 +27,11 @@ struct ModuleNames {
 };
 
 /// While it lives, collects the results of the calls of some sub-modules of a model.
-class OutputCapture {
+class OutputCapture : detail::Immovable {
  public:
   /// Observes the sub-modules with these names. Throws: Error for a name that the model has not, and for a module that
   /// only contains others, such as ModuleList.
   OutputCapture(Module& model, const ModuleNames& names);
-  OutputCapture(const OutputCapture&) = delete;
-  OutputCapture& operator=(const OutputCapture&) = delete;
 
   /// The results so far, in the order of the names, those of several calls of one module in the order of the calls.
   /// Throws: Error if one of the modules was not called.

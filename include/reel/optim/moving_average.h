@@ -61,12 +61,10 @@ class MovingAverage {
 
   /// While it lives, the tensors hold the averages. Its start and its end overwrite the tensors, as in-place functions
   /// do.
-  class Scope {
+  class Scope : Immovable {
    public:
     /// Gives the tensors their own values back.
     ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
 
    private:
     friend class MovingAverage;

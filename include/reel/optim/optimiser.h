@@ -37,12 +37,8 @@ namespace reel::optim {
 /// A parameter that no optimiser holds, such as one of a layer that is not registered with its module, stays as it is:
 /// where a backward pass gives gradients to it and to those of an optimiser, and does so again after a step that did
 /// not update it, a warning on stderr names it, once.
-class Optimiser {
+class Optimiser : Immovable {
  public:
-  /// Cannot be copied.
-  Optimiser(const Optimiser&) = delete;
-  /// Cannot be assigned.
-  Optimiser& operator=(const Optimiser&) = delete;
   /// Releases the parameters.
   virtual ~Optimiser();
 

@@ -145,7 +145,7 @@ struct Resumed {
 /// A directory belongs to one process at a time. Its path may lead through symbolic links; within it none is followed: a
 /// save replaces a link that has the name of a file, and a snapshot that is one is not restored. Only one thread may use
 /// it at a time.
-class Checkpoint : public nn::FitCheckpoint {
+class Checkpoint : public nn::FitCheckpoint, detail::Immovable {
  public:
   /// Opens a directory, which is created if it is missing, to save `parts`.
   /// Throws: io::FileError if it cannot be created or written, or if another Checkpoint has it open; Error for an option
@@ -158,8 +158,6 @@ class Checkpoint : public nn::FitCheckpoint {
   explicit Checkpoint(std::string directory, const CheckpointOptions& options = {}, Location where = Location::here());
   /// Waits until the last save is complete; an error of it that was not thrown is printed to stderr.
   ~Checkpoint();
-  Checkpoint(const Checkpoint&) = delete;
-  Checkpoint& operator=(const Checkpoint&) = delete;
 
   /// Adds an object to be saved, before the first `resume` or `save`.
   /// Throws: Error for a name that occurs twice, is empty, reserved, or not of letters, digits, '_' and '-', and after

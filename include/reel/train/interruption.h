@@ -38,14 +38,12 @@ class Interrupted : public std::runtime_error, public Cancellation {
 /// A second signal, SIGINT or SIGTERM, ends the program at once. Signals that are ignored, as those of `nohup` are, stay
 /// ignored. The end of the object restores the earlier handlers; a signal that no `check_interruption` has reported is
 /// then delivered.
-class Interruption {
+class Interruption : detail::Immovable {
  public:
   /// Starts to intercept the signals. Throws: std::logic_error if another Interruption lives.
   Interruption();
   /// Restores the earlier handlers.
   ~Interruption();
-  Interruption(const Interruption&) = delete;
-  Interruption& operator=(const Interruption&) = delete;
 };
 
 /// Checks whether a signal has arrived since the living `Interruption` began. Costs one load; may be called by any

@@ -8,17 +8,13 @@ namespace reel::nn {
 /// Prints the progress of a run to stdout: loss, speed and remaining time, of a run of unknown length the time so far. On
 /// a terminal it is a bar on one line, redrawn ten times a second at most and as wide as the window is then; in a pipe or
 /// a file, and where the environment has TERM=dumb or no TERM, a plain line every five seconds. It has no colours.
-class Progress {
+class Progress : detail::Immovable {
  public:
   /// Starts a run: `label` is its name, `total` the units to be done, −1 if unknown, and `unit` their name: "trees",
   /// "characters".
   Progress(std::string label, std::int64_t total, std::string unit);
   /// Removes the bar from the terminal.
   ~Progress() { clear(); }
-  /// Cannot be copied.
-  Progress(const Progress&) = delete;
-  /// Cannot be assigned.
-  Progress& operator=(const Progress&) = delete;
 
   /// Adds the units done since the last call, and their mean loss.
   void advance(std::int64_t count, double loss);

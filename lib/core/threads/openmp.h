@@ -1,5 +1,7 @@
 #pragma once
 
+#include <reel/detail/immovable.h>
+
 // GNU OpenMP by name, since its own header comes with some compilers only. Our loops take from it how many threads they
 // may use (parallel.h); only oneDNN's largest products run on its threads.
 extern "C" {
@@ -11,7 +13,7 @@ void omp_set_num_threads(int count);
 namespace reel::detail {
 
 /// While it lives, the calling thread's OpenMP regions have one thread.
-class OneThread {
+class OneThread : Immovable {
  public:
   explicit OneThread(bool wanted = true) : before_(wanted ? omp_get_max_threads() : 0) {
     if (before_ > 1) omp_set_num_threads(1);
@@ -19,8 +21,6 @@ class OneThread {
   ~OneThread() {
     if (before_ > 1) omp_set_num_threads(before_);
   }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
 
  private:
   int before_;

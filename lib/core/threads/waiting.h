@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include <reel/detail/immovable.h>
+
 namespace reel::detail {
 
 /// A listener that is notified of how long its thread waits for other threads, or for a device.
@@ -14,14 +16,12 @@ class WaitObserver {
 };
 
 /// While it lives, this thread waits; to be made only where it does.
-class ObservedWait {
+class ObservedWait : Immovable {
  public:
   explicit ObservedWait(const char* reason) noexcept;
   ~ObservedWait() {
     if (observer_) observer_->wait_finished();
   }
-  ObservedWait(const ObservedWait&) = delete;
-  ObservedWait& operator=(const ObservedWait&) = delete;
 
  private:
   WaitObserver* observer_;

@@ -16,14 +16,12 @@ namespace reel::debug {
 /// A file of segments in which what is appended is safe at once from the end of the process: it is mapped, not written.
 /// When the bound on its size is reached, the oldest segment is overwritten. If another process truncates the file, what
 /// is appended from then on is lost, and a warning says so.
-class SegmentFile {
+class SegmentFile : detail::Immovable {
  public:
   /// Creates or replaces the file. Throws: FileError if that is not possible, as on a full disk.
   SegmentFile(const char* function, std::string path, std::size_t max_bytes, std::string_view program, Location where);
   /// Marks the file as complete and cuts what is unused at its end.
   ~SegmentFile();
-  SegmentFile(const SegmentFile&) = delete;
-  SegmentFile& operator=(const SegmentFile&) = delete;
 
   /// The largest record that can be appended.
   std::size_t most_record_bytes() const { return segment_bytes_ / 4; }

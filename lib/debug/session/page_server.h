@@ -28,15 +28,13 @@ struct PageAnswer {
 
 /// Serves a page on 127.0.0.1, at an address with a random token that requests must have. They come on threads of the
 /// server, and wait until the program's thread answers them, so that nothing of a session is shared between threads.
-class PageServer {
+class PageServer : detail::Immovable {
  public:
   using Answer = std::function<PageAnswer(const PageRequest& request)>;
 
   /// Listens at a port, 0: any free one. Throws: FileError if libreel_serve.so is not there; Error if the port is taken.
   PageServer(int port, Location where);
   ~PageServer();
-  PageServer(const PageServer&) = delete;
-  PageServer& operator=(const PageServer&) = delete;
 
   /// "http://127.0.0.1:40123/2f…/".
   const std::string& address() const { return address_; }

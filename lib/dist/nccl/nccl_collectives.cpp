@@ -40,7 +40,7 @@ ncclDataType_t type_of(DType dtype) {
 }
 
 // One GPU of each rank, and a stream of its own: what reel has queued is finished before, and the exchange after.
-class NcclCollectives : public DeviceCollectives {
+class NcclCollectives : public DeviceCollectives, Immovable {
  public:
   NcclCollectives(int rank, int size, const BroadcastBytes& broadcast) {
     ncclUniqueId id{};
@@ -53,8 +53,6 @@ class NcclCollectives : public DeviceCollectives {
     ncclCommDestroy(communicator_);
     cudaStreamDestroy(stream_);
   }
-  NcclCollectives(const NcclCollectives&) = delete;
-  NcclCollectives& operator=(const NcclCollectives&) = delete;
 
   void all_reduce(Tensor& x) override {
     exchange(x, [&](void* data, std::size_t count, ncclDataType_t type) {

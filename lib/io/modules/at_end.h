@@ -1,15 +1,15 @@
 #pragma once
 
+#include <reel/detail/immovable.h>
+
 namespace reel::detail {
 
 /// Calls a function when its lifetime ends: `AtEnd end([&] { inflateEnd(&stream); });`.
 template <class Function>
-class AtEnd {
+class AtEnd : Immovable {
  public:
   explicit AtEnd(Function function) : function_(function) {}
   ~AtEnd() { function_(); }
-  AtEnd(const AtEnd&) = delete;
-  AtEnd& operator=(const AtEnd&) = delete;
 
  private:
   Function function_;

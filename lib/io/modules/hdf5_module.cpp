@@ -29,7 +29,7 @@ std::mutex& library_mutex() {
 }
 
 // Keeps HDF5 from printing its errors, and from loading filters that a file names, during a call.
-class QuietCall {
+class QuietCall : Immovable {
  public:
   QuietCall() : lock_(library_mutex()) {
     H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
@@ -43,8 +43,6 @@ class QuietCall {
     H5Eclear2(H5E_DEFAULT);
     H5Eset_auto2(H5E_DEFAULT, print_, data_);
   }
-  QuietCall(const QuietCall&) = delete;
-  QuietCall& operator=(const QuietCall&) = delete;
 
  private:
   std::lock_guard<std::mutex> lock_;
@@ -54,14 +52,12 @@ class QuietCall {
 };
 
 // An identifier of HDF5, closed by the destructor.
-class Identifier {
+class Identifier : Immovable {
  public:
   Identifier(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
   ~Identifier() {
     if (id_ >= 0) close_(id_);
   }
-  Identifier(const Identifier&) = delete;
-  Identifier& operator=(const Identifier&) = delete;
   bool is_valid() const { return id_ >= 0; }
   hid_t get() const { return id_; }
 

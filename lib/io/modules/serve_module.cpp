@@ -38,7 +38,7 @@ constexpr std::chrono::seconds most_to_ask{5}, most_to_answer{30};
 constexpr std::chrono::milliseconds most_wait_at_end{200}, pause_without_descriptors{50};
 
 // The server's threads must not run the program's signal handlers.
-class SignalsBlocked {
+class SignalsBlocked : Immovable {
  public:
   SignalsBlocked() {
     sigset_t all;
@@ -46,8 +46,6 @@ class SignalsBlocked {
     pthread_sigmask(SIG_BLOCK, &all, &mask_);
   }
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &mask_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   sigset_t mask_ = {};

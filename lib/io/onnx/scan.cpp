@@ -20,7 +20,7 @@ constexpr const char* loop_name = "io::onnx::loop";
 constexpr const char* size_name = "io::onnx::size_of";
 
 // Pauses a tracer, if there is one.
-class Pause {
+class Pause : detail::Immovable {
  public:
   explicit Pause(Tracer* tracer) : tracer_(tracer), before_(tracer && !tracer->listens()) {
     if (tracer_) tracer_->pause(true);
@@ -28,8 +28,6 @@ class Pause {
   ~Pause() {
     if (tracer_) tracer_->pause(before_);
   }
-  Pause(const Pause&) = delete;
-  Pause& operator=(const Pause&) = delete;
 
  private:
   Tracer* tracer_;

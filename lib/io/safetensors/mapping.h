@@ -11,13 +11,11 @@ namespace reel::io {
 class Reader;
 
 /// A file mapped into memory whole. Its pages may be written to; that changes a copy of this process, and not the file.
-class Mapping {
+class Mapping : detail::Immovable {
  public:
   /// Throws: FileError, in the name of `function`, if the file cannot be mapped.
   Mapping(const char* function, const Reader& file, const std::string& path, Location where);
   ~Mapping();
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
 
   std::span<std::byte> bytes() const { return {begin_, size_}; }
 

@@ -149,7 +149,7 @@ class Overwriting {
 
  private:
   // Records the overwrite however the op ends: elements have changed even if a listener throws.
-  class WriteGuard {
+  class WriteGuard : detail::Immovable {
    public:
     explicit WriteGuard(const Overwriting& run) : run_(run) {
       // While the op runs, x has no version that products of a listener's ops could cache.
@@ -161,8 +161,6 @@ class Overwriting {
       body.storage->writers.fetch_sub(1, std::memory_order_relaxed);
       if (run_.marks_tracked_write_) run_.list().mark_tracked_write(body);
     }
-    WriteGuard(const WriteGuard&) = delete;
-    WriteGuard& operator=(const WriteGuard&) = delete;
 
    private:
     const Overwriting& run_;

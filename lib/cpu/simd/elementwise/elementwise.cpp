@@ -196,7 +196,7 @@ void vector_loop_4(void* out, const void* const* inputs, std::int64_t count) {
 }
 
 // A number as an operand that is broadcast, in the type in which x is computed.
-class Number {
+class Number : Immovable {
  public:
   Number(double number, DType dtype) : wide_(number), single_(static_cast<float>(number)) {
     bool is_wide = dtype == DType::f64;
@@ -208,8 +208,6 @@ class Number {
              is_wide ? DType::f64 : DType::f32,
              true};
   }
-  Number(const Number&) = delete;
-  Number& operator=(const Number&) = delete;
   const View* view() const { return &view_; }
 
  private:

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include <reel/detail/immovable.h>
+
 #include "../vector/streaming.h"
 #include "../vector/vector.h"
 #include "../vector/wide.h"
@@ -49,7 +51,7 @@ struct PastCache {
 
 /// Writes results: in place, through a buffer if they are converted, or with streaming stores.
 template <class T>
-class Results {
+class Results : Immovable {
  public:
   explicit Results(std::int64_t count) : streams_(count * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes) {}
   /// `write` stores up to a piece of results at the address that it gets, in the way that it gets, for `for_each_vector`.
@@ -69,8 +71,6 @@ class Results {
   ~Results() {
     if (streams_) end_streaming();
   }
-  Results(const Results&) = delete;
-  Results& operator=(const Results&) = delete;
 
  private:
   bool streams_;
