@@ -17,45 +17,46 @@ namespace reel::detail {
 
 // The numbers of one step. Everywhere g = gradient + decay · w.
 
-/// v = momentum · v + fresh · g;  w = w − rate (own · g + carried · v)
+/// v = momentum · v + added · g;  w = w − rate (gradient_factor · g + state_factor · v)
 struct SGDNumbers {
-  double decay, momentum, fresh, own, carried, rate;
+  double decay, momentum, added, gradient_factor, state_factor, rate;
 };
-/// m = mean_kept · m + mean_fresh · g;  v = square_kept · v + square_fresh · g²;
-/// w = shrink · w − (own · g + carried · m) / (√v · root_factor + epsilon)
+/// m = mean_kept · m + mean_added · g;  v = square_kept · v + square_added · g²;
+/// w = shrink · w − (gradient_factor · g + state_factor · m) / (√v · root_factor + epsilon)
 struct AdamNumbers {
-  double decay, shrink, mean_kept, mean_fresh, square_kept, square_fresh, own, carried, root_factor, epsilon;
+  double decay, shrink, mean_kept, mean_added, square_kept, square_added, gradient_factor, state_factor, root_factor,
+      epsilon;
 };
 /// s = s + g²;  w = w − rate · g / (√s + epsilon)
 struct AdagradNumbers {
   double decay, rate, epsilon;
 };
-/// s = kept · s + fresh · g²;  δ = √((a + epsilon) / (s + epsilon)) · g;  a = kept · a + fresh · δ²;  w = w − rate · δ
+/// s = kept · s + added · g²;  δ = √((a + epsilon) / (s + epsilon)) · g;  a = kept · a + added · δ²;  w = w − rate · δ
 struct AdadeltaNumbers {
-  double decay, kept, fresh, rate, epsilon;
+  double decay, kept, added, rate, epsilon;
 };
-/// s = kept · s + fresh · g²;  m = kept · m + fresh · g;  h = g / (√(s − m²) + epsilon);
+/// s = kept · s + added · g²;  m = kept · m + added · g;  h = g / (√(s − m²) + epsilon);
 /// v = momentum · v + h;  w = w − rate · v
 struct RMSpropNumbers {
-  double decay, kept, fresh, momentum, rate, epsilon;
+  double decay, kept, added, momentum, rate, epsilon;
 };
-/// m = mean_kept · m + mean_fresh · g;  u = max(largest_kept · u, |g| + epsilon);  w = w − rate · m / u
+/// m = mean_kept · m + mean_added · g;  u = max(largest_kept · u, |g| + epsilon);  w = w − rate · m / u
 struct AdamaxNumbers {
-  double decay, mean_kept, mean_fresh, largest_kept, rate, epsilon;
+  double decay, mean_kept, mean_added, largest_kept, rate, epsilon;
 };
-/// c = step_kept · m + step_fresh · g;  w = shrink · w − rate · sign(c);  m = mean_kept · m + mean_fresh · g, where
+/// c = step_kept · m + step_added · g;  w = shrink · w − rate · sign(c);  m = mean_kept · m + mean_added · g, where
 /// g is the gradient alone
 struct LionNumbers {
-  double shrink, step_kept, step_fresh, mean_kept, mean_fresh, rate;
+  double shrink, step_kept, step_added, mean_kept, mean_added, rate;
 };
 /// s = 1 at the first step, else min(grow · s, most), max(shrink · s, least) or s where gradient · b is above, below or at
 /// 0;  b = gradient, but 0 where the product is below 0;  w = w − rate · s · sign(b)
 struct RpropNumbers {
   double rate, shrink, grow, least, most, first;
 };
-/// w = kept · w + fresh · gradient
+/// w = kept · w + added · gradient
 struct AverageNumbers {
-  double kept, fresh;
+  double kept, added;
 };
 /// w = factor · w; the gradient is not read
 struct ScaleNumbers {
@@ -91,7 +92,7 @@ using UpdateSteps = detail::UpdateList<
     UpdateRow<struct Sgd, detail::SGDNumbers>,
     UpdateRow<struct SgdMomentum, detail::SGDNumbers, 0>,
     UpdateRow<struct Adam, detail::AdamNumbers, 0, 1>,
-    UpdateRow<struct AdamLargest, detail::AdamNumbers, 0, 1, 2>,
+    UpdateRow<struct AmsGrad, detail::AdamNumbers, 0, 1, 2>,
     UpdateRow<struct Adagrad, detail::AdagradNumbers, 0>,
     UpdateRow<struct Adadelta, detail::AdadeltaNumbers, 0, 1>,
     UpdateRow<struct Rmsprop, detail::RMSpropNumbers, 0>,

@@ -23,7 +23,7 @@ UpdateStep Adadelta::update_step(std::size_t group, Progress&, Device device) co
   const AdadeltaOptions& chosen = options(group);
   return UpdateStep::of<formulas::Adadelta>(device, {.decay = chosen.weight_decay,
                                                      .kept = chosen.rho,
-                                                     .fresh = 1 - chosen.rho,
+                                                     .added = 1 - chosen.rho,
                                                      .rate = chosen.learning_rate,
                                                      .epsilon = chosen.epsilon});
 }

@@ -39,7 +39,7 @@ AdamNumbers adam_numbers(const Options& options, std::int64_t steps) {
 
 /// The update step of Adam and AdamW.
 inline UpdateStep adam_step(Device device, bool amsgrad, const AdamNumbers& numbers) {
-  if (amsgrad) return UpdateStep::of<formulas::AdamLargest>(device, numbers);
+  if (amsgrad) return UpdateStep::of<formulas::AmsGrad>(device, numbers);
   return UpdateStep::of<formulas::Adam>(device, numbers);
 }
 

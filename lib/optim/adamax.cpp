@@ -17,7 +17,7 @@ UpdateStep Adamax::update_step(std::size_t group, Progress& progress, Device dev
   return UpdateStep::of<formulas::Adamax>(device,
                                           {.decay = chosen.weight_decay,
                                            .mean_kept = chosen.beta1,
-                                           .mean_fresh = 1 - chosen.beta1,
+                                           .mean_added = 1 - chosen.beta1,
                                            .largest_kept = chosen.beta2,
                                            .rate = chosen.learning_rate / correction(chosen.beta1, progress.steps),
                                            .epsilon = chosen.epsilon});

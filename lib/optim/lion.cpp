@@ -22,9 +22,9 @@ UpdateStep Lion::update_step(std::size_t group, Progress&, Device device) const 
   const LionOptions& chosen = options(group);
   return UpdateStep::of<formulas::Lion>(device, {.shrink = 1 - chosen.learning_rate * chosen.weight_decay,
                                                  .step_kept = chosen.beta1,
-                                                 .step_fresh = 1 - chosen.beta1,
+                                                 .step_added = 1 - chosen.beta1,
                                                  .mean_kept = chosen.beta2,
-                                                 .mean_fresh = 1 - chosen.beta2,
+                                                 .mean_added = 1 - chosen.beta2,
                                                  .rate = chosen.learning_rate});
 }
 

@@ -28,8 +28,8 @@ UpdateStep NAdam::update_step(std::size_t group, Progress& progress, Device devi
   AdamNumbers numbers = adam_numbers(chosen, progress.steps);
   double now = momentum_at(chosen, progress.steps), next = momentum_at(chosen, progress.steps + 1);
   progress.product *= now;
-  numbers.own = chosen.learning_rate * (1 - now) / (1 - progress.product);
-  numbers.carried = chosen.learning_rate * next / (1 - progress.product * next);
+  numbers.gradient_factor = chosen.learning_rate * (1 - now) / (1 - progress.product);
+  numbers.state_factor = chosen.learning_rate * next / (1 - progress.product * next);
   return UpdateStep::of<formulas::Adam>(device, numbers);
 }
 

@@ -314,7 +314,7 @@ TEST_CASE("every optimiser's step is that of the CPU") {
   check_step<formulas::SgdMomentum>({0.01, 0.9, 0.8, 0.3, 0.7, 0.1});
   AdamNumbers adam{0.01, 0.99, 0.9, 0.1, 0.95, 0.05, 0.2, 0.3, 1.5, 1e-3};
   check_step<formulas::Adam>(adam);
-  check_step<formulas::AdamLargest>(adam);
+  check_step<formulas::AmsGrad>(adam);
   check_step<formulas::Adagrad>({0.01, 0.1, 1e-3});
   check_step<formulas::Adadelta>({0.01, 0.9, 0.1, 0.5, 1e-3});
   RMSpropNumbers rmsprop{0.01, 0.9, 0.1, 0.8, 0.1, 0.1};
@@ -332,7 +332,7 @@ TEST_CASE("every optimiser's step is that of the CPU") {
 TEST_CASE("a step of more parameters than fit the arguments of a kernel is that of the CPU") {
   if (lacks_device()) return;
   detail::AdamNumbers adam{0.01, 0.99, 0.9, 0.1, 0.95, 0.05, 0.2, 0.3, 1.5, 1e-3};
-  check_step<formulas::AdamLargest>(adam, 20);
+  check_step<formulas::AmsGrad>(adam, 20);
 }
 
 TEST_CASE("the norm of many tensors is that of all their elements, and neither overflows nor underflows") {
