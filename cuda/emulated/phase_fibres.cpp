@@ -8,6 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include <reel/detail/immovable.h>
+
 // Compiled without the thread sanitizer, which would otherwise report the hand-over from one fibre to another.
 
 namespace reel::detail::inline REEL_TARGET {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include <reel/detail/immovable.h>
+
 namespace reel {
 
 /// A device: where a tensor's elements are and its ops run.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <reel/detail/immovable.h>
+
 namespace reel {
 
 /// While it lives, nothing is recorded on this thread, except by tapes that are opened within.

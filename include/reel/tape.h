@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/hooks.h>
 #include <reel/named_tensor.h>
 #include <reel/no_record.h>
@@ -64,7 +65,7 @@ struct JacobianOptions {
 /// outermost continues as such. A tape ends with the thread, or the function of a checkpoint, in which it was opened.
 ///
 /// Unless persistent, the outermost tape drops its entries when it has differentiated, and then records anew.
-class Tape : Immovable {
+class Tape : detail::Immovable {
  public:
   /// Opens a tape on this thread. Throws: TapeError under `NoRecord` while an outer tape is open.
   explicit Tape(TapeOptions options = {}, Location where = Location::here());

@@ -197,7 +197,7 @@ struct RowGradient {
 /// The guard that `Tensor::write` returns: a contiguous range of elements that may be overwritten. While it lives, a
 /// gradient that needs the values of the tensor throws.
 template <class T>
-class Writer : Immovable {
+class Writer : detail::Immovable {
  public:
   /// Ends the access and marks the tensor as overwritten.
   ~Writer() { detail::end_write(tensor_, where_); }

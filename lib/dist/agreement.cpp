@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../core/context.h"
 #include "../core/fail.h"
 
 namespace reel::detail {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include <reel/detail/immovable.h>
 #include <reel/dtype.h>
 
 #include "mpi.h"

@@ -4,6 +4,8 @@
 #include <memory>
 #include <span>
 
+#include <reel/detail/immovable.h>
+
 namespace reel::detail {
 
 /// A list of fixed length that allocates memory only for more than nine elements.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/detail/members.h>
 #include <reel/io/weights.h>
 #include <reel/nn/functional_call.h>

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include <reel/detail/immovable.h>
 #include <reel/tensor.h>
 
 struct CUstream_st;

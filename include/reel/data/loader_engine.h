@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <reel/data/source.h>
+#include <reel/detail/immovable.h>
 #include <reel/error.h>
 #include <reel/named_tensor.h>
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reel/debug/statistics.h>
+#include <reel/detail/immovable.h>
 #include <reel/error.h>
 
 namespace reel {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <reel/debug/recorded_run.h>
+#include <reel/detail/immovable.h>
 
 namespace reel::debug {
 

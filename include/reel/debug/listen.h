@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include <reel/detail/immovable.h>
 #include <reel/tensor.h>
 
 namespace reel::debug {

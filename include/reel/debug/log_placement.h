@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include <reel/detail/immovable.h>
 #include <reel/tensor.h>
 
 namespace reel::debug {

@@ -10,6 +10,7 @@
 
 #include <reel/data/source.h>
 #include <reel/detail/active_note.h>
+#include <reel/detail/immovable.h>
 
 namespace reel::debug {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <reel/debug/debugger.h>
+#include <reel/detail/immovable.h>
 
 namespace reel::debug {
 

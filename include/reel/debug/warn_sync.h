@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <reel/debug/log_placement.h>
+#include <reel/detail/immovable.h>
 
 namespace reel::debug {
 

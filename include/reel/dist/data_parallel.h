@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/dist/group.h>
 #include <reel/tensor.h>
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/dist/group.h>
 #include <reel/named_tensor.h>
 #include <reel/tensor.h>

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/logging/figure.h>
 #include <reel/named_tensor.h>
 

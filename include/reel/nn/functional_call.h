@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/named_tensor.h>
 #include <reel/nn/module.h>
 
@@ -51,7 +52,7 @@ namespace reel::nn {
 /// thread may use the module, which must not be moved, converted or assigned to either; scopes nest. In an example of
 /// batch_map, ops run alone until the scope ends, because other examples use the module, too. `functional_call` leaves
 /// the module as it is.
-class ReplacedParameters : Immovable {
+class ReplacedParameters : detail::Immovable {
  public:
   /// Puts the tensors in place; after an exception the module is as it was.
   /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter;
@@ -77,7 +78,7 @@ class ReplacedParameters : Immovable {
 
 /// While it lives, an op of this thread that uses a replaced tensor is an error: a copy of a module has no part to which a
 /// pointer or a reference in it leads.
-class ReplacedGuard : Immovable {
+class ReplacedGuard : detail::Immovable {
  public:
   /// Guards the tensors that are replaced by others, and not among these.
   explicit ReplacedGuard(const std::vector<Replacement>& replaced);

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/named_tensor.h>
 #include <reel/nn/functional_call.h>
 #include <reel/nn/module.h>

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/named_tensor.h>
 #include <reel/tensor.h>
 

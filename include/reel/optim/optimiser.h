@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/named_tensor.h>
 #include <reel/tensor.h>
 
@@ -37,7 +38,7 @@ namespace reel::optim {
 /// A parameter that no optimiser holds, such as one of a layer that is not registered with its module, stays as it is:
 /// where a backward pass gives gradients to it and to those of an optimiser, and does so again after a step that did
 /// not update it, a warning on stderr names it, once.
-class Optimiser : Immovable {
+class Optimiser : detail::Immovable {
  public:
   /// Releases the parameters.
   virtual ~Optimiser();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <reel/detail/immovable.h>
 #include <reel/detail/saved_value.h>
 #include <reel/error.h>
 #include <reel/named_tensor.h>

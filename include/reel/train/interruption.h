@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include <reel/cancellation.h>
+#include <reel/detail/immovable.h>
 
 namespace reel::train {
 

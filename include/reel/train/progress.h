@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include <reel/detail/immovable.h>
+
 namespace reel::nn {
 
 /// Prints the progress of a run to stdout: loss, speed and remaining time, of a run of unknown length the time so far. On

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <new>
 
+#include <reel/detail/immovable.h>
+
 #include "hdf5_table.h"
 
 namespace reel::detail {

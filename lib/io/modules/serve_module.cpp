@@ -19,6 +19,8 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
+#include <reel/detail/immovable.h>
+
 #include "serve_table.h"
 
 namespace reel::detail {
