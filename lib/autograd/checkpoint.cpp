@@ -378,24 +378,25 @@ void accumulate_gradients(Gradient& g) { g.recording() ? accumulate_recorded(g) 
 
 }  // namespace
 
-void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::span<Tensor> outputs) try {
-  Location where = inputs[0].location();
-  std::vector<const Tensor*> tensors;
-  for (const Arg& input : inputs)
-    tensors.push_back(&tensor_of(checkpoint_name, input.is_tensor() ? Arg(*input.tensor(), where) : input));
-  Context& context = detail::context();
-  if (!context.has(Context::recording)) {
-    std::vector<Tensor> plain;
-    for (const Tensor* tensor : tensors) plain.push_back(*tensor);
-    segment.run(segment.function, plain, {}, outputs);
-    return replace_aliased_results(checkpoint_name, plain, outputs, where);
-  }
-  TapeList& list = *context.tapes;
-  if (list.only_collects_uses && list.depth == 1) return run_within_collecting(list, segment, tensors, outputs, where);
-  std::vector<Tensor> results = run_segment(segment, tensors, {}, outputs.size(), where);
-  std::move(results.begin(), results.end(), outputs.begin());
-} catch (const std::bad_alloc&) {
-  fail_for_memory(checkpoint_name, inputs[0].location());
+void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::span<Tensor> outputs) {
+  with_memory_error(checkpoint_name, inputs[0].location(), [&] {
+    Location where = inputs[0].location();
+    std::vector<const Tensor*> tensors;
+    for (const Arg& input : inputs)
+      tensors.push_back(&tensor_of(checkpoint_name, input.is_tensor() ? Arg(*input.tensor(), where) : input));
+    Context& context = detail::context();
+    if (!context.has(Context::recording)) {
+      std::vector<Tensor> plain;
+      for (const Tensor* tensor : tensors) plain.push_back(*tensor);
+      segment.run(segment.function, plain, {}, outputs);
+      return replace_aliased_results(checkpoint_name, plain, outputs, where);
+    }
+    TapeList& list = *context.tapes;
+    if (list.only_collects_uses && list.depth == 1)
+      return run_within_collecting(list, segment, tensors, outputs, where);
+    std::vector<Tensor> results = run_segment(segment, tensors, {}, outputs.size(), where);
+    std::move(results.begin(), results.end(), outputs.begin());
+  });
 }
 
 }  // namespace reel::detail

@@ -228,21 +228,21 @@ bool is_custom_op(std::string_view name) {
 
 std::string_view name_of(const CustomOp& op) { return op.name; }
 
-void run_custom(const CustomOp& op, void* functions, std::span<const Arg> inputs, std::span<Tensor> outputs) try {
-  const char* name = op.called.name;
-  Location where = inputs[0].location();
-  std::vector<const Tensor*> tensors;
-  for (const Arg& input : inputs) {
-    const Tensor& tensor = tensor_of(name, input.is_tensor() ? Arg(*input.tensor(), where) : input);
-    if (op.functions.cpu_only && tensor.device().type != Device::Type::cpu)
-      fail<DeviceError>(name, where, "it runs on the CPU only, and {} is on {}; copy it over", describe(tensor),
-                        to_string(tensor.device()));
-    tensors.push_back(&tensor);
-  }
-  CustomCall call{{op.called, tensors, {}, {}, outputs, where}, op, functions, {}};
-  invoke(call);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(op.called.name, inputs[0].location());
+void run_custom(const CustomOp& op, void* functions, std::span<const Arg> inputs, std::span<Tensor> outputs) {
+  with_memory_error(op.called.name, inputs[0].location(), [&] {
+    const char* name = op.called.name;
+    Location where = inputs[0].location();
+    std::vector<const Tensor*> tensors;
+    for (const Arg& input : inputs) {
+      const Tensor& tensor = tensor_of(name, input.is_tensor() ? Arg(*input.tensor(), where) : input);
+      if (op.functions.cpu_only && tensor.device().type != Device::Type::cpu)
+        fail<DeviceError>(name, where, "it runs on the CPU only, and {} is on {}; copy it over", describe(tensor),
+                          to_string(tensor.device()));
+      tensors.push_back(&tensor);
+    }
+    CustomCall call{{op.called, tensors, {}, {}, outputs, where}, op, functions, {}};
+    invoke(call);
+  });
 }
 
 CustomGradient::CustomGradient(Gradient& gradient) : gradient_(gradient) {}

@@ -2,8 +2,6 @@
 
 #include <reel/ops.h>
 
-#include <new>
-
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "differentiation.h"
@@ -164,102 +162,102 @@ std::vector<Tensor> jacobian_by_columns(const TensorFunction& f, Inputs inputs, 
 
 }  // namespace
 
-std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, bool forward, Location where) try {
-  if (forward) return jacobian_by_columns(f, inputs, where);
-  Application applied("jacobian", f, inputs, where);
-  Tape tape({}, where);
-  Tensor y = applied.value(tape);
-  return applied.jacobians(tape, y);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("jacobian", where);
+std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, bool forward, Location where) {
+  return with_memory_error("jacobian", where, [&]() -> std::vector<Tensor> {
+    if (forward) return jacobian_by_columns(f, inputs, where);
+    Application applied("jacobian", f, inputs, where);
+    Tape tape({}, where);
+    Tensor y = applied.value(tape);
+    return applied.jacobians(tape, y);
+  });
 }
 
-Tensor detail::batch_jacobian(const TensorFunction& f, const Tensor& x, Location where) try {
-  Application applied("batch_jacobian", f, std::span(&x, 1), where);
-  Tape tape({}, where);
-  Tensor y = applied.value(tape);
-  return std::move(applied.jacobians(tape, y, true).front());
-} catch (const std::bad_alloc&) {
-  fail_for_memory("batch_jacobian", where);
+Tensor detail::batch_jacobian(const TensorFunction& f, const Tensor& x, Location where) {
+  return with_memory_error("batch_jacobian", where, [&] {
+    Application applied("batch_jacobian", f, std::span(&x, 1), where);
+    Tape tape({}, where);
+    Tensor y = applied.value(tape);
+    return std::move(applied.jacobians(tape, y, true).front());
+  });
 }
 
-std::vector<std::vector<Tensor>> detail::hessian(const TensorFunction& f, Inputs inputs, Location where) try {
-  Application applied("hessian", f, inputs, where);
-  Tape second({.persistent = true}, where);
-  std::vector<Tensor> gradients;
-  {
-    Tape first({}, where);
-    Tensor y;
-    gradients = applied.slopes(first, y);
-  }
-  std::vector<std::vector<Tensor>> blocks;
-  for (const Tensor& gradient : gradients) blocks.push_back(applied.jacobians(second, gradient));
-  return blocks;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("hessian", where);
-}
-
-Products detail::hvp(const TensorFunction& f, Inputs inputs, Inputs directions, Location where) try {
-  const char* op = "hvp";
-  Application applied(op, f, inputs, where);
-  check_fit(op, "direction", directions, inputs, where);
-  Products result;
-  {
-    Tape second({}, where);
+std::vector<std::vector<Tensor>> detail::hessian(const TensorFunction& f, Inputs inputs, Location where) {
+  return with_memory_error("hessian", where, [&] {
+    Application applied("hessian", f, inputs, where);
+    Tape second({.persistent = true}, where);
     std::vector<Tensor> gradients;
     {
       Tape first({}, where);
-      gradients = applied.slopes(first, result.value);
+      Tensor y;
+      gradients = applied.slopes(first, y);
     }
-    Tensor slope = inner_product(gradients, directions, where);
-    result.product = applied.gradients(second, slope, {});
-  }
-  result.value = handed_out(result.value, where);
-  return result;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("hvp", where);
+    std::vector<std::vector<Tensor>> blocks;
+    for (const Tensor& gradient : gradients) blocks.push_back(applied.jacobians(second, gradient));
+    return blocks;
+  });
 }
 
-Products detail::vjp(const TensorFunction& f, Inputs inputs, const Tensor& seed, Location where) try {
-  const char* op = "vjp";
-  Application applied(op, f, inputs, where);
-  if (!seed.defined()) fail<Error>(op, where, "the seed is an undefined tensor: it was never given a value");
-  Products result;
-  {
-    Tape tape({}, where);
-    result.value = applied.value(tape);
-    result.product = applied.gradients(tape, result.value, seed);
-  }
-  result.value = handed_out(result.value, where);
-  return result;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("vjp", where);
+Products detail::hvp(const TensorFunction& f, Inputs inputs, Inputs directions, Location where) {
+  return with_memory_error("hvp", where, [&] {
+    const char* op = "hvp";
+    Application applied(op, f, inputs, where);
+    check_fit(op, "direction", directions, inputs, where);
+    Products result;
+    {
+      Tape second({}, where);
+      std::vector<Tensor> gradients;
+      {
+        Tape first({}, where);
+        gradients = applied.slopes(first, result.value);
+      }
+      Tensor slope = inner_product(gradients, directions, where);
+      result.product = applied.gradients(second, slope, {});
+    }
+    result.value = handed_out(result.value, where);
+    return result;
+  });
 }
 
-ValueAndProduct<Tensor> detail::jvp(const TensorFunction& f, Inputs inputs, Inputs tangents, Location where) try {
-  const char* op = "jvp";
-  Application applied(op, f, inputs, where);
-  check_fit(op, "tangent", tangents, inputs, where);
-  ValueAndProduct<Tensor> result;
-  {
-    Tape by_seed({}, where);
-    Tensor seed;
-    std::vector<Tensor> products;
+Products detail::vjp(const TensorFunction& f, Inputs inputs, const Tensor& seed, Location where) {
+  return with_memory_error("vjp", where, [&] {
+    const char* op = "vjp";
+    Application applied(op, f, inputs, where);
+    if (!seed.defined()) fail<Error>(op, where, "the seed is an undefined tensor: it was never given a value");
+    Products result;
     {
       Tape tape({}, where);
       result.value = applied.value(tape);
-      seed = ones_like({result.value, where});
-      by_seed.watch({seed, where});
-      products = applied.gradients(tape, result.value, seed);
+      result.product = applied.gradients(tape, result.value, seed);
     }
-    Tensor slope = inner_product(products, tangents, where);
-    Differentiation by(op, by_seed, {slope, where}, std::span(&seed, 1), Unconnected::zeros, Constants::allowed);
-    result.product = std::move(by.gradients({}).front());
-  }
-  result.value = handed_out(result.value, where);
-  return result;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("jvp", where);
+    result.value = handed_out(result.value, where);
+    return result;
+  });
+}
+
+ValueAndProduct<Tensor> detail::jvp(const TensorFunction& f, Inputs inputs, Inputs tangents, Location where) {
+  return with_memory_error("jvp", where, [&] {
+    const char* op = "jvp";
+    Application applied(op, f, inputs, where);
+    check_fit(op, "tangent", tangents, inputs, where);
+    ValueAndProduct<Tensor> result;
+    {
+      Tape by_seed({}, where);
+      Tensor seed;
+      std::vector<Tensor> products;
+      {
+        Tape tape({}, where);
+        result.value = applied.value(tape);
+        seed = ones_like({result.value, where});
+        by_seed.watch({seed, where});
+        products = applied.gradients(tape, result.value, seed);
+      }
+      Tensor slope = inner_product(products, tangents, where);
+      Differentiation by(op, by_seed, {slope, where}, std::span(&seed, 1), Unconnected::zeros, Constants::allowed);
+      result.product = std::move(by.gradients({}).front());
+    }
+    result.value = handed_out(result.value, where);
+    return result;
+  });
 }
 
 }  // namespace reel

@@ -170,36 +170,36 @@ void check_recorded(const char* caller, std::string_view name, Location where) {
 
 }  // namespace detail
 
-void Tape::add_hook(const Arg& x, GradientHook f) try {
-  TapeList& list = usable("hook", x.location());
-  const Tensor& tensor = tensor_of("hook", x);
-  check_floating("hook", tensor, x.location());
-  if (!f) fail<Error>("hook", x.location(), "the function for the gradient of {} is empty", describe(tensor));
-  std::uint32_t slot = tensor.is_parameter() ? 0 : tracked_slot("hook", tensor, x.location());
-  hooks().add(tensor, slot, list.epoch(), std::move(f), context().call_site(x.location()));
-} catch (const std::bad_alloc&) {
-  fail_for_memory("hook", x.location());
+void Tape::add_hook(const Arg& x, GradientHook f) {
+  with_memory_error("hook", x.location(), [&] {
+    TapeList& list = usable("hook", x.location());
+    const Tensor& tensor = tensor_of("hook", x);
+    check_floating("hook", tensor, x.location());
+    if (!f) fail<Error>("hook", x.location(), "the function for the gradient of {} is empty", describe(tensor));
+    std::uint32_t slot = tensor.is_parameter() ? 0 : tracked_slot("hook", tensor, x.location());
+    hooks().add(tensor, slot, list.epoch(), std::move(f), context().call_site(x.location()));
+  });
 }
 
-void Tape::hook_op(std::string_view op, OpHook f, Location where) try {
-  TapeList& list = usable("hook_op", where);
-  if (!f) fail<Error>("hook_op", where, "the function for the gradients of {} is empty", op);
-  check_recorded("hook_op", op, where);
-  list.hook(op, this);
-  hooks().add(op, std::move(f), context().call_site(where));
-} catch (const std::bad_alloc&) {
-  fail_for_memory("hook_op", where);
+void Tape::hook_op(std::string_view op, OpHook f, Location where) {
+  with_memory_error("hook_op", where, [&] {
+    TapeList& list = usable("hook_op", where);
+    if (!f) fail<Error>("hook_op", where, "the function for the gradients of {} is empty", op);
+    check_recorded("hook_op", op, where);
+    list.hook(op, this);
+    hooks().add(op, std::move(f), context().call_site(where));
+  });
 }
 
-void Tape::trace(const Arg& h) try {
-  TapeList& list = usable("trace", h.location());
-  const Tensor& tensor = tensor_of("trace", h);
-  check_floating("trace", tensor, h.location());
-  std::uint32_t slot =
-      tensor.is_parameter() ? list.track("trace", tensor, h.location()) : tracked_slot("trace", tensor, h.location());
-  list.trace({slot, context().call_site(h.location()), false, this});
-} catch (const std::bad_alloc&) {
-  fail_for_memory("trace", h.location());
+void Tape::trace(const Arg& h) {
+  with_memory_error("trace", h.location(), [&] {
+    TapeList& list = usable("trace", h.location());
+    const Tensor& tensor = tensor_of("trace", h);
+    check_floating("trace", tensor, h.location());
+    std::uint32_t slot =
+        tensor.is_parameter() ? list.track("trace", tensor, h.location()) : tracked_slot("trace", tensor, h.location());
+    list.trace({slot, context().call_site(h.location()), false, this});
+  });
 }
 
 std::vector<Traced> Tape::traced() const {
@@ -226,18 +226,18 @@ Hooks& Tape::hooks() {
   return *hooks_;
 }
 
-Tensor truncate(const Arg& h) try {
-  check_floating("truncate", tensor_of("truncate", h), h.location());
-  Context& context = detail::context();
-  Tensor cut = stop_gradient(h);
-  if (context.has(Context::recording) && !context.tapes->only_collects_uses) {
-    TapeList& list = *context.tapes;
-    Location where = context.call_site(h.location());
-    list.trace({list.track("truncate", cut, where), where, true, nullptr});
-  }
-  return cut;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("truncate", h.location());
+Tensor truncate(const Arg& h) {
+  return with_memory_error("truncate", h.location(), [&] {
+    check_floating("truncate", tensor_of("truncate", h), h.location());
+    Context& context = detail::context();
+    Tensor cut = stop_gradient(h);
+    if (context.has(Context::recording) && !context.tapes->only_collects_uses) {
+      TapeList& list = *context.tapes;
+      Location where = context.call_site(h.location());
+      list.trace({list.track("truncate", cut, where), where, true, nullptr});
+    }
+    return cut;
+  });
 }
 
 }  // namespace reel

@@ -125,18 +125,17 @@ std::vector<Tensor> Differentiation::jacobians(bool by_example) {
   return found;
 }
 
-std::vector<Tensor> Tape::jacobian(const Arg& target, std::span<const Tensor> sources,
-                                   const JacobianOptions& options) try {
-  return Differentiation("jacobian", *this, target, sources, options.unconnected).jacobians(false);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("jacobian", target.location());
+std::vector<Tensor> Tape::jacobian(const Arg& target, std::span<const Tensor> sources, const JacobianOptions& options) {
+  return with_memory_error("jacobian", target.location(), [&] {
+    return Differentiation("jacobian", *this, target, sources, options.unconnected).jacobians(false);
+  });
 }
 
-Tensor Tape::batch_jacobian(const Arg& target, const Tensor& source, const JacobianOptions& options) try {
-  Differentiation question("batch_jacobian", *this, target, std::span(&source, 1), options.unconnected);
-  return std::move(question.jacobians(true).front());
-} catch (const std::bad_alloc&) {
-  fail_for_memory("batch_jacobian", target.location());
+Tensor Tape::batch_jacobian(const Arg& target, const Tensor& source, const JacobianOptions& options) {
+  return with_memory_error("batch_jacobian", target.location(), [&] {
+    Differentiation question("batch_jacobian", *this, target, std::span(&source, 1), options.unconnected);
+    return std::move(question.jacobians(true).front());
+  });
 }
 
 }  // namespace reel

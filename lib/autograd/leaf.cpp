@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "../core/memory_error.h"
@@ -18,24 +17,25 @@ namespace reel {
 
 using namespace detail;
 
-Tensor Tensor::requires_grad(bool wanted, Location where) const try {
-  Body& b = body(where);
-  check_floating("requires_grad", *this, where);
-  const TapeList& tapes = *detail::context().tapes;
-  if (tapes.is_live(b) && !tapes.is_leaf(b))
-    fail<TapeError>("requires_grad", where,
-                    "{} was computed at {} on an open tape and is no parameter; use tape.watch, or stop_gradient first",
-                    describe(*this), to_string(made_at()));
-  // Uses of a parameter while it is frozen are meant to be constant.
-  if (wanted && !b.leaf) tapes.check_unused("requires_grad", *this, 0, where);
-  if (wanted) leave_group("requires_grad", *this, where);
-  if (wanted && !b.leaf) b.leaf = std::make_unique<Leaf>().release();
-  if (wanted) b.marks &= static_cast<std::uint8_t>(~Body::single_block);
-  if (wanted) b.storage->become_parameter();
-  b.requires_grad = wanted;
-  return *this;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("requires_grad", where);
+Tensor Tensor::requires_grad(bool wanted, Location where) const {
+  return with_memory_error("requires_grad", where, [&] {
+    Body& b = body(where);
+    check_floating("requires_grad", *this, where);
+    const TapeList& tapes = *detail::context().tapes;
+    if (tapes.is_live(b) && !tapes.is_leaf(b))
+      fail<TapeError>(
+          "requires_grad", where,
+          "{} was computed at {} on an open tape and is no parameter; use tape.watch, or stop_gradient first",
+          describe(*this), to_string(made_at()));
+    // Uses of a parameter while it is frozen are meant to be constant.
+    if (wanted && !b.leaf) tapes.check_unused("requires_grad", *this, 0, where);
+    if (wanted) leave_group("requires_grad", *this, where);
+    if (wanted && !b.leaf) b.leaf = std::make_unique<Leaf>().release();
+    if (wanted) b.marks &= static_cast<std::uint8_t>(~Body::single_block);
+    if (wanted) b.storage->become_parameter();
+    b.requires_grad = wanted;
+    return *this;
+  });
 }
 
 Tensor Tensor::grad() const {

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include <reel/derivatives.h>
@@ -289,51 +288,53 @@ void give_gradients(const CustomGradient& run) {
 
 }  // namespace
 
-Tensor rk4_step(const OdeFunction& f, double t, const Arg& given_y, double h) try {
-  const char* op = "rk4_step";
-  Location where = given_y.location();
-  CallerScope caller(where, op);
-  const Tensor& y = tensor_of(op, given_y);
-  const OdeOptions defaults;
-  auto slopes = [&](double time, const State& now) { return State{checked(op, f(time, now[0]), time, now[0], where)}; };
-  return std::move(Solver(op, slopes, defaults, 1, where).classical_step({y}, t, h)[0]);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("rk4_step", given_y.location());
+Tensor rk4_step(const OdeFunction& f, double t, const Arg& given_y, double h) {
+  return with_memory_error("rk4_step", given_y.location(), [&]() -> Tensor {
+    const char* op = "rk4_step";
+    Location where = given_y.location();
+    CallerScope caller(where, op);
+    const Tensor& y = tensor_of(op, given_y);
+    const OdeOptions defaults;
+    auto slopes = [&](double time, const State& now) {
+      return State{checked(op, f(time, now[0]), time, now[0], where)};
+    };
+    return std::move(Solver(op, slopes, defaults, 1, where).classical_step({y}, t, h)[0]);
+  });
 }
 
-Tensor odeint(const OdeFunction& f, const Arg& given_y0, std::span<const double> times, const OdeOptions& options) try {
-  Location where = given_y0.location();
-  CallerScope caller(where, "odeint");
-  const Tensor& y0 = tensor_of("odeint", given_y0);
-  check_problem("odeint", y0, times, options, where);
-  return solve("odeint", f, y0, times, options, where);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("odeint", given_y0.location());
+Tensor odeint(const OdeFunction& f, const Arg& given_y0, std::span<const double> times, const OdeOptions& options) {
+  return with_memory_error("odeint", given_y0.location(), [&] {
+    Location where = given_y0.location();
+    CallerScope caller(where, "odeint");
+    const Tensor& y0 = tensor_of("odeint", given_y0);
+    check_problem("odeint", y0, times, options, where);
+    return solve("odeint", f, y0, times, options, where);
+  });
 }
 
 Tensor odeint_adjoint(const OdeFunctionOf& f, const Arg& given_y0, std::span<const double> times,
-                      const std::vector<Tensor>& w, const OdeOptions& options) try {
-  Location where = given_y0.location();
-  CallerScope caller(where, adjoint_name);
-  const Tensor& y0 = tensor_of(adjoint_name, given_y0);
-  check_problem(adjoint_name, y0, times, options, where);
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    if (!w[i].defined()) fail<Error>(adjoint_name, where, "w[{}] is an undefined tensor", i);
-    if (!is_floating(w[i].dtype()))
-      fail<DTypeError>(adjoint_name, where, "w[{}] is {}, by which nothing is differentiated", i, describe(w[i]));
-  }
-  auto adjoint = std::make_shared<Adjoint>(Adjoint{f, {times.begin(), times.end()}, options, w.size(), where});
-  static const CustomOp& op = custom_op(
-      adjoint_name, {.forward = solve_forward, .gradient = give_gradients, .state_bytes = sizeof(const Adjoint*)});
-  std::vector<Arg> inputs{{y0, where}};
-  for (const Tensor& weight : w) inputs.emplace_back(weight, where);
-  Tensor states;
-  run_custom(op, adjoint.get(), inputs, {&states, 1});
-  TapeList& tapes = *context().tapes;
-  if (tapes.slot_of(states.body())) tapes.keep(adjoint);
-  return states;
-} catch (const std::bad_alloc&) {
-  fail_for_memory(adjoint_name, given_y0.location());
+                      const std::vector<Tensor>& w, const OdeOptions& options) {
+  return with_memory_error(adjoint_name, given_y0.location(), [&] {
+    Location where = given_y0.location();
+    CallerScope caller(where, adjoint_name);
+    const Tensor& y0 = tensor_of(adjoint_name, given_y0);
+    check_problem(adjoint_name, y0, times, options, where);
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      if (!w[i].defined()) fail<Error>(adjoint_name, where, "w[{}] is an undefined tensor", i);
+      if (!is_floating(w[i].dtype()))
+        fail<DTypeError>(adjoint_name, where, "w[{}] is {}, by which nothing is differentiated", i, describe(w[i]));
+    }
+    auto adjoint = std::make_shared<Adjoint>(Adjoint{f, {times.begin(), times.end()}, options, w.size(), where});
+    static const CustomOp& op = custom_op(
+        adjoint_name, {.forward = solve_forward, .gradient = give_gradients, .state_bytes = sizeof(const Adjoint*)});
+    std::vector<Arg> inputs{{y0, where}};
+    for (const Tensor& weight : w) inputs.emplace_back(weight, where);
+    Tensor states;
+    run_custom(op, adjoint.get(), inputs, {&states, 1});
+    TapeList& tapes = *context().tapes;
+    if (tapes.slot_of(states.body())) tapes.keep(adjoint);
+    return states;
+  });
 }
 
 }  // namespace reel

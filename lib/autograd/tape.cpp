@@ -182,21 +182,20 @@ TapeList& Tape::usable(const char* function, Location where) const {
   return list_;
 }
 
-void Tape::watch(const Arg& x) try {
-  const Tensor& tensor = tensor_of("watch", x);
-  check_floating("watch", tensor, x.location());
-  TapeList& list = usable("watch", x.location());
-  check_unused("watch", tensor, x.location());
-  list.track("watch", tensor, x.location());
-} catch (const std::bad_alloc&) {
-  fail_for_memory("watch", x.location());
+void Tape::watch(const Arg& x) {
+  with_memory_error("watch", x.location(), [&] {
+    const Tensor& tensor = tensor_of("watch", x);
+    check_floating("watch", tensor, x.location());
+    TapeList& list = usable("watch", x.location());
+    check_unused("watch", tensor, x.location());
+    list.track("watch", tensor, x.location());
+  });
 }
 
-std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources,
-                                   const GradientOptions& options) try {
-  return Differentiation(gradient_name, *this, target, sources, options.unconnected).gradients(options.seed);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(gradient_name, target.location());
+std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options) {
+  return with_memory_error(gradient_name, target.location(), [&] {
+    return Differentiation(gradient_name, *this, target, sources, options.unconnected).gradients(options.seed);
+  });
 }
 
 Differentiation::Differentiation(const char* op, Tape& tape, const Arg& target, std::span<const Tensor> sources,
@@ -287,54 +286,54 @@ std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
   return found;
 }
 
-void Tape::backward(const Arg& target, const GradientOptions& options) try {
-  Context& context = detail::context();
-  Location where = target.location();
-  TapeList& list = usable(backward_name, where);
-  const Tensor& goal = tensor_of(backward_name, target);
-  CallerScope caller(where);
-  std::uint32_t slot = target_slot(backward_name, list, goal, first_slot_, where);
-  Tensor seed = seed_for(backward_name, goal, options.seed, where);
+void Tape::backward(const Arg& target, const GradientOptions& options) {
+  with_memory_error(backward_name, target.location(), [&] {
+    Context& context = detail::context();
+    Location where = target.location();
+    TapeList& list = usable(backward_name, where);
+    const Tensor& goal = tensor_of(backward_name, target);
+    CallerScope caller(where);
+    std::uint32_t slot = target_slot(backward_name, list, goal, first_slot_, where);
+    Tensor seed = seed_for(backward_name, goal, options.seed, where);
 
-  Differentiating differentiating(context, differentiating_);
-  std::vector<Commit> commits;
-  {
-    DifferentiatingScope record(context, is_enclosed());
-    BackwardPass pass(context, list, slot);
-    Hooks* hooks = prepare(pass);
-    const std::vector<TapeList::LeafSlot>& leaves = list.leaves();
-    if (std::ranges::any_of(leaves, [](const auto& leaf) { return !leaf.tensor.is_parameter(); })) {
-      std::vector<std::uint32_t> parameters;
+    Differentiating differentiating(context, differentiating_);
+    std::vector<Commit> commits;
+    {
+      DifferentiatingScope record(context, is_enclosed());
+      BackwardPass pass(context, list, slot);
+      Hooks* hooks = prepare(pass);
+      const std::vector<TapeList::LeafSlot>& leaves = list.leaves();
+      if (std::ranges::any_of(leaves, [](const auto& leaf) { return !leaf.tensor.is_parameter(); })) {
+        std::vector<std::uint32_t> parameters;
+        for (const TapeList::LeafSlot& leaf : leaves)
+          if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);
+        std::vector<std::uint32_t> wanted = parameters;
+        if (hooks) wanted.insert(wanted.end(), hooks->slots().begin(), hooks->slots().end());
+        pass.restrict_to(wanted);
+        if (!std::ranges::any_of(parameters, [&](std::uint32_t parameter) { return pass.depends_on(parameter); }))
+          fail<TapeError>(backward_name, where,
+                          "the target {}, computed at {}, does not depend on any parameter; ask tape.gradient for the "
+                          "gradients of watched tensors",
+                          describe(goal), to_string(goal.made_at()));
+      }
+      bool consumes = consumes_list();
+      Consumption consumption(list, consumes);
+      pass.run(std::move(seed), consumes);
+      commits.reserve(leaves.size());
       for (const TapeList::LeafSlot& leaf : leaves)
-        if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);
-      std::vector<std::uint32_t> wanted = parameters;
-      if (hooks) wanted.insert(wanted.end(), hooks->slots().begin(), hooks->slots().end());
-      pass.restrict_to(wanted);
-      if (!std::ranges::any_of(parameters, [&](std::uint32_t parameter) { return pass.depends_on(parameter); }))
-        fail<TapeError>(backward_name, where,
-                        "the target {}, computed at {}, does not depend on any parameter; ask tape.gradient for the "
-                        "gradients of watched tensors",
-                        describe(goal), to_string(goal.made_at()));
+        if (LeafGradient found = pass.leaf_gradient(leaf.slot, leaf.tensor);
+            (found.gradient.defined() || found.row_gradient.defined()) && leaf.tensor.is_parameter())
+          commits.push_back({leaf.tensor, std::move(found), {}, {}});
+      pass.release_leaves();
     }
-    bool consumes = consumes_list();
-    Consumption consumption(list, consumes);
-    pass.run(std::move(seed), consumes);
-    commits.reserve(leaves.size());
-    for (const TapeList::LeafSlot& leaf : leaves)
-      if (LeafGradient found = pass.leaf_gradient(leaf.slot, leaf.tensor);
-          (found.gradient.defined() || found.row_gradient.defined()) && leaf.tensor.is_parameter())
-        commits.push_back({leaf.tensor, std::move(found), {}, {}});
-    pass.release_leaves();
-  }
-  DifferentiatingScope pause(context, false);
-  if (context.listener)
-    for (const Commit& one : commits)
-      context.listener->leaf_gradient(
-          one.parameter, one.found.gradient.defined() ? one.found.gradient : one.found.row_gradient.values);
-  commit(commits);
-  report_untrained(std::span<const Commit>(commits));
-} catch (const std::bad_alloc&) {
-  fail_for_memory(backward_name, target.location());
+    DifferentiatingScope pause(context, false);
+    if (context.listener)
+      for (const Commit& one : commits)
+        context.listener->leaf_gradient(
+            one.parameter, one.found.gradient.defined() ? one.found.gradient : one.found.row_gradient.values);
+    commit(commits);
+    report_untrained(std::span<const Commit>(commits));
+  });
 }
 
 Hooks* Tape::prepare(BackwardPass& pass) {

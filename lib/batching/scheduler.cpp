@@ -379,40 +379,40 @@ void Scheduler::end(Task& task) {
 }
 
 void Scheduler::start(Family& family, const Context& parent, Generator generator, IndexedFunction function,
-                      std::size_t index) try {
-  if (free_.empty()) {
-    free_.reserve(tasks_.size() + 1);
-    tasks_.push_back(std::make_unique<Task>());
-    free_.push_back(tasks_.back().get());
-  }
-  Task& task = *free_.back();
-  free_.pop_back();
-  task.context = parent;
-  task.context.parent = &parent;
-  task.context.set(Context::intercepted, true);
-  task.context.interceptor = this;
-  task.context.generator = &task.generator;
-  task.context.running = nullptr;
-  task.generator = generator;
-  task.family = &family;
-  task.function = function;
-  task.index = index;
-  task.report = family.report;
-  task.error = nullptr;
-  task.cancelled = task.runs_alone = false;
-  scopes_.begin_fibre(task.context);
-  ++live_;
-  ++family.active;
-  try {
-    switch_to(task, true);
-  } catch (...) {
-    --live_;
-    --family.active;
-    free_.push_back(&task);
-    throw;
-  }
-} catch (const std::bad_alloc&) {
-  fail_for_memory("batch_map", where_);
+                      std::size_t index) {
+  with_memory_error("batch_map", where_, [&] {
+    if (free_.empty()) {
+      free_.reserve(tasks_.size() + 1);
+      tasks_.push_back(std::make_unique<Task>());
+      free_.push_back(tasks_.back().get());
+    }
+    Task& task = *free_.back();
+    free_.pop_back();
+    task.context = parent;
+    task.context.parent = &parent;
+    task.context.set(Context::intercepted, true);
+    task.context.interceptor = this;
+    task.context.generator = &task.generator;
+    task.context.running = nullptr;
+    task.generator = generator;
+    task.family = &family;
+    task.function = function;
+    task.index = index;
+    task.report = family.report;
+    task.error = nullptr;
+    task.cancelled = task.runs_alone = false;
+    scopes_.begin_fibre(task.context);
+    ++live_;
+    ++family.active;
+    try {
+      switch_to(task, true);
+    } catch (...) {
+      --live_;
+      --family.active;
+      free_.push_back(&task);
+      throw;
+    }
+  });
 }
 
 void Scheduler::make_ready(Task& task) noexcept {

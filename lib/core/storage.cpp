@@ -111,7 +111,7 @@ bool is_foreign(const Storage* storage) { return storage->data != storage + 1 &&
 Tensor adopt_memory(const ForeignMemory& memory, void* first, const Shape& shape, const Shape& strides, DType dtype,
                     const char* op, Location where) {
   Context& context = detail::context();
-  try {
+  return with_memory_error(op, where, [&] {
     Body* body = make_body(context, shape.rank(), dtype, memory.device, where);
     Tensor owner = Tensor::adopt(body);
     for (int i = 0; i < shape.rank(); ++i) {
@@ -126,9 +126,7 @@ Tensor adopt_memory(const ForeignMemory& memory, void* first, const Shape& shape
     body->data = first;
     new (owner_of_foreign(body->storage)) ForeignOwner{nullptr, memory.owner, memory.release};
     return owner;
-  } catch (const std::bad_alloc&) {
-    fail_for_memory(op, where);
-  }
+  });
 }
 
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where) {

@@ -7,7 +7,6 @@
 #include <bit>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "../core/device_module.h"
@@ -94,29 +93,29 @@ void leave_tapes_to_parent() {
 
 }  // namespace
 
-Context& create_context() try {
-  Abandoned& list = abandoned();  // first: a forked process unlocks its mutexes before it uses them
-  static std::once_flag tables_filled;
-  std::call_once(tables_filled, [] {
-    fill_kernel_tables();
-    pthread_atfork(nullptr, nullptr, leave_tapes_to_parent);
+Context& create_context() {
+  return with_memory_error("a thread's first use of reel", {}, [&]() -> Context& {
+    Abandoned& list = abandoned();  // first: a forked process unlocks its mutexes before it uses them
+    static std::once_flag tables_filled;
+    std::call_once(tables_filled, [] {
+      fill_kernel_tables();
+      pthread_atfork(nullptr, nullptr, leave_tapes_to_parent);
+    });
+    ThreadState* state = list.take();
+    if (!state) state = std::make_unique<ThreadState>().release();
+    try {
+      call_at_thread_end(*state);
+    } catch (...) {
+      list.put(state);
+      throw;
+    }
+    // Tensors that other threads have made on devices may be used by this thread, too.
+    state->context.flags = opened_device_module() ? std::uint32_t{Context::on_device} : 0u;
+    state->context.device = cpu;
+    state->generator = Generator(list.next_thread());
+    current_context = &state->context;
+    return state->context;
   });
-  ThreadState* state = list.take();
-  if (!state) state = std::make_unique<ThreadState>().release();
-  try {
-    call_at_thread_end(*state);
-  } catch (...) {
-    list.put(state);
-    throw;
-  }
-  // Tensors that other threads have made on devices may be used by this thread, too.
-  state->context.flags = opened_device_module() ? std::uint32_t{Context::on_device} : 0u;
-  state->context.device = cpu;
-  state->generator = Generator(list.next_thread());
-  current_context = &state->context;
-  return state->context;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("a thread's first use of reel", {});
 }
 
 }  // namespace detail

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
@@ -201,45 +200,45 @@ double Audio::seconds() const {
                                               : 0;
 }
 
-Audio read_audio(const std::string& path, const AudioOptions& options, Location where) try {
-  CallerScope caller(where);
-  if (options.most_samples < 0)
-    fail<Error>(read_audio_name, where, "most_samples is {}, but must be at least 0", options.most_samples);
-  return SoundFile(path, where).read(options.most_samples);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(read_audio_name, where);
+Audio read_audio(const std::string& path, const AudioOptions& options, Location where) {
+  return with_memory_error(read_audio_name, where, [&] {
+    CallerScope caller(where);
+    if (options.most_samples < 0)
+      fail<Error>(read_audio_name, where, "most_samples is {}, but must be at least 0", options.most_samples);
+    return SoundFile(path, where).read(options.most_samples);
+  });
 }
 
 void write_wav(const std::string& path, const Tensor& samples, std::int64_t sample_rate, const WavOptions& options,
-               Location where) try {
-  CallerScope caller(where);
-  bool has_floats = options.format == SampleFormat::f32;
-  check_samples(samples, sample_rate, has_floats ? sizeof(float) : sizeof(std::int16_t), where);
-  NoRecord pause;
-  Tensor packed = to_if_needed(samples, cpu);
-  packed = contiguous_if_needed(packed.rank() == 2 ? transpose(packed) : packed);
-  std::span floats(static_cast<const float*>(packed.body().data), static_cast<std::size_t>(packed.numel()));
-  if (!std::all_of(floats.begin(), floats.end(), [](float x) { return std::isfinite(x); }))
-    fail<Error>(write_wav_name, where, "a sample is infinite or no number");
-  std::vector<std::int16_t> integers;
-  if (!has_floats) {
-    integers.resize(floats.size());
-    std::transform(floats.begin(), floats.end(), integers.begin(), integer_of);
-  }
-  bool has_channels = samples.rank() == 2;
-  SoundSize size{has_channels ? static_cast<std::uint32_t>(samples.size(0)) : 1,
-                 static_cast<std::uint32_t>(sample_rate), static_cast<std::uint64_t>(samples.size(-1))};
-  const auto& table = open_module<SoundTable>(write_wav_name, where);
-  AtomicFile file(write_wav_name, path, where);
-  PositionedFile target{file};
-  ModuleMessage message;
-  const void* stored = has_floats ? static_cast<const void*>(floats.data()) : integers.data();
-  bool done = table.write_wav(size, stored, has_floats, target.sink(), message);
-  if (target.failure) std::rethrow_exception(target.failure);
-  if (!done) fail<FileError>(write_wav_name, where, "'{}' {}", printable(path), printable(message.text));
-  file.commit();
-} catch (const std::bad_alloc&) {
-  fail_for_memory(write_wav_name, where);
+               Location where) {
+  with_memory_error(write_wav_name, where, [&] {
+    CallerScope caller(where);
+    bool has_floats = options.format == SampleFormat::f32;
+    check_samples(samples, sample_rate, has_floats ? sizeof(float) : sizeof(std::int16_t), where);
+    NoRecord pause;
+    Tensor packed = to_if_needed(samples, cpu);
+    packed = contiguous_if_needed(packed.rank() == 2 ? transpose(packed) : packed);
+    std::span floats(static_cast<const float*>(packed.body().data), static_cast<std::size_t>(packed.numel()));
+    if (!std::all_of(floats.begin(), floats.end(), [](float x) { return std::isfinite(x); }))
+      fail<Error>(write_wav_name, where, "a sample is infinite or no number");
+    std::vector<std::int16_t> integers;
+    if (!has_floats) {
+      integers.resize(floats.size());
+      std::transform(floats.begin(), floats.end(), integers.begin(), integer_of);
+    }
+    bool has_channels = samples.rank() == 2;
+    SoundSize size{has_channels ? static_cast<std::uint32_t>(samples.size(0)) : 1,
+                   static_cast<std::uint32_t>(sample_rate), static_cast<std::uint64_t>(samples.size(-1))};
+    const auto& table = open_module<SoundTable>(write_wav_name, where);
+    AtomicFile file(write_wav_name, path, where);
+    PositionedFile target{file};
+    ModuleMessage message;
+    const void* stored = has_floats ? static_cast<const void*>(floats.data()) : integers.data();
+    bool done = table.write_wav(size, stored, has_floats, target.sink(), message);
+    if (target.failure) std::rethrow_exception(target.failure);
+    if (!done) fail<FileError>(write_wav_name, where, "'{}' {}", printable(path), printable(message.text));
+    file.commit();
+  });
 }
 
 }  // namespace reel::io

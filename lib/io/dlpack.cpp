@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <new>
 #include <optional>
 
 #include "../core/device_module.h"
@@ -69,12 +68,7 @@ std::unique_ptr<Managed, DLPackDeleter> exported(const Tensor& x, Location where
                     "stop_gradient(x)",
                     describe(x), to_string(x.made_at()));
   notify_of_reading(x, to_name, where);
-  std::unique_ptr<Exported<Managed>> made;
-  try {
-    made = std::make_unique<Exported<Managed>>();
-  } catch (const std::bad_alloc&) {
-    fail_for_memory(to_name, where);
-  }
+  auto made = with_memory_error(to_name, where, [] { return std::make_unique<Exported<Managed>>(); });
   for (int i = 0; i < body.rank; ++i) {
     made->sizes[static_cast<std::size_t>(i)] = body.dims[i];
     made->strides[static_cast<std::size_t>(i)] = body.strides[i];
@@ -148,14 +142,10 @@ Tensor imported(Managed* managed, Location where) {
   // Elements that came from here keep their storage, which sees overwrites.
   if (managed->deleter == &Exported<Managed>::release) {
     const Tensor& x = static_cast<Exported<Managed>*>(managed->manager_ctx)->tensor;
-    try {
-      Tensor view = view_of(x, x.shape(), x.strides(), 0, where);
-      // Until nothing can fail any more, `managed` is the caller's.
-      DLPackDeleter()(managed);
-      return view;
-    } catch (const std::bad_alloc&) {
-      fail_for_memory(from_name, where);
-    }
+    Tensor view = with_memory_error(from_name, where, [&] { return view_of(x, x.shape(), x.strides(), 0, where); });
+    // Until nothing can fail any more, `managed` is the caller's.
+    DLPackDeleter()(managed);
+    return view;
   }
   const DLTensor& given = managed->dl_tensor;
   DType dtype = dtype_in(given.dtype, where);

@@ -58,21 +58,22 @@ Pixels with_channels(Pixels pixels, int channels) {
 
 }  // namespace
 
-Tensor read_image(const std::string& path, const ImageOptions& options, Location where) try {
-  CallerScope caller(where);
-  if (options.channels != 0 && options.channels != 1 && options.channels != 3 && options.channels != 4)
-    fail<Error>(read_image_name, where, "channels are 1, 3, 4, or 0 for those of the file, not {}", options.channels);
-  Reader file(read_image_name, path, where);
-  Pixels pixels = with_channels(decode_image(file.beginning(), path, where), options.channels);
-  Tensor image = allocate(context(), {{pixels.channels, pixels.height, pixels.width}, u8, cpu}, read_image_name, where);
-  auto* values = static_cast<std::uint8_t*>(image.body().data);
-  std::int64_t count = pixels.height * pixels.width, channels = pixels.channels;
-  for (std::int64_t c = 0; c < channels; ++c)
-    for (std::int64_t i = 0; i < count; ++i)
-      values[c * count + i] = pixels.values[static_cast<std::size_t>(i * channels + c)];
-  return image;
-} catch (const std::bad_alloc&) {
-  fail_for_memory(read_image_name, where);
+Tensor read_image(const std::string& path, const ImageOptions& options, Location where) {
+  return with_memory_error(read_image_name, where, [&] {
+    CallerScope caller(where);
+    if (options.channels != 0 && options.channels != 1 && options.channels != 3 && options.channels != 4)
+      fail<Error>(read_image_name, where, "channels are 1, 3, 4, or 0 for those of the file, not {}", options.channels);
+    Reader file(read_image_name, path, where);
+    Pixels pixels = with_channels(decode_image(file.beginning(), path, where), options.channels);
+    Tensor image =
+        allocate(context(), {{pixels.channels, pixels.height, pixels.width}, u8, cpu}, read_image_name, where);
+    auto* values = static_cast<std::uint8_t*>(image.body().data);
+    std::int64_t count = pixels.height * pixels.width, channels = pixels.channels;
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t i = 0; i < count; ++i)
+        values[c * count + i] = pixels.values[static_cast<std::size_t>(i * channels + c)];
+    return image;
+  });
 }
 
 void write_image(const std::string& path, const Tensor& image, Location where) {

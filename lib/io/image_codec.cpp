@@ -1,7 +1,6 @@
 #include "image_codec.h"
 
 #include <limits>
-#include <new>
 
 #include <reel/io/safetensors.h>
 
@@ -59,11 +58,7 @@ Pixels decode_image(std::string_view bytes, const std::string& path, Location wh
                         "'{}' has {} bytes, which cannot hold the {} × {} pixels that it says: it is cut off or faulty",
                         printable(path), bytes.size(), size.height, size.width);
   Pixels pixels{size.height, size.width, size.channels, {}};
-  try {
-    pixels.values.resize(count * size.channels);
-  } catch (const std::bad_alloc&) {
-    fail_for_memory(decode_name, where);
-  }
+  with_memory_error(decode_name, where, [&] { pixels.values.resize(count * size.channels); });
   if (!files.decode_image(bytes.data(), bytes.size(), size, pixels.values.data(), message))
     fail<io::FileError>(decode_name, where, "'{}' {}", printable(path), printable(message.text));
   return pixels;

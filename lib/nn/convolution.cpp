@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <span>
 #include <vector>
 
@@ -128,32 +127,32 @@ SequenceWindows windows_of(std::span<const std::int64_t> lengths, std::int64_t w
 
 }  // namespace
 
-Packed Conv1d::operator()(const Packed& x, Location where) const try {
-  check_packed(convolution_name<1>, x, where);
-  std::int64_t out = weight.size(0), groups = options().groups, in = weight.size(1) * groups, window = weight.size(2);
-  if (x.elements.rank() != 2 || x.elements.size(1) != in)
-    fail<ShapeError>(convolution_name<1>, where, "the elements {} are not (N, {}), as the weight {} needs",
-                     to_string(x.elements.shape()), in, to_string(weight.shape()));
-  if (x.elements.dtype() != weight.dtype())
-    fail<DTypeError>(convolution_name<1>, where, "the elements {} do not have the dtype {} of the weight",
-                     describe(x.elements), name_of(weight.dtype()));
-  SequenceWindows windows = windows_of(x.lengths, window, options(), where);
-  Tensor y = call(convolution_name<1>, Arg(x.elements, where), [&](const Tensor& elements) {
-    DeviceGuard here(elements.device());
-    std::int64_t count = std::ssize(windows.elements) / window;
-    // The zero row is the last one, which −1 names.
-    Tensor rows = concat({elements, zeros({1, in}, {.dtype = elements.dtype()})});
-    Tensor seen = take(rows, tensor(windows.elements, {count, window}), 0);  // (N', k, in)
-    if (groups > 1) {
-      Tensor filtered = conv1d(permute(seen, {0, 2, 1}), weight, {.groups = groups});
-      return bias.defined() ? reshape(filtered, {count, out}) + bias : reshape(filtered, {count, out});
-    }
-    Tensor columns = reshape(permute(weight, {2, 1, 0}), {window * in, out});
-    return affine(reshape(seen, {count, window * in}), columns, bias);
+Packed Conv1d::operator()(const Packed& x, Location where) const {
+  return with_memory_error(convolution_name<1>, where, [&]() -> Packed {
+    check_packed(convolution_name<1>, x, where);
+    std::int64_t out = weight.size(0), groups = options().groups, in = weight.size(1) * groups, window = weight.size(2);
+    if (x.elements.rank() != 2 || x.elements.size(1) != in)
+      fail<ShapeError>(convolution_name<1>, where, "the elements {} are not (N, {}), as the weight {} needs",
+                       to_string(x.elements.shape()), in, to_string(weight.shape()));
+    if (x.elements.dtype() != weight.dtype())
+      fail<DTypeError>(convolution_name<1>, where, "the elements {} do not have the dtype {} of the weight",
+                       describe(x.elements), name_of(weight.dtype()));
+    SequenceWindows windows = windows_of(x.lengths, window, options(), where);
+    Tensor y = call(convolution_name<1>, Arg(x.elements, where), [&](const Tensor& elements) {
+      DeviceGuard here(elements.device());
+      std::int64_t count = std::ssize(windows.elements) / window;
+      // The zero row is the last one, which −1 names.
+      Tensor rows = concat({elements, zeros({1, in}, {.dtype = elements.dtype()})});
+      Tensor seen = take(rows, tensor(windows.elements, {count, window}), 0);  // (N', k, in)
+      if (groups > 1) {
+        Tensor filtered = conv1d(permute(seen, {0, 2, 1}), weight, {.groups = groups});
+        return bias.defined() ? reshape(filtered, {count, out}) + bias : reshape(filtered, {count, out});
+      }
+      Tensor columns = reshape(permute(weight, {2, 1, 0}), {window * in, out});
+      return affine(reshape(seen, {count, window * in}), columns, bias);
+    });
+    return {y, std::move(windows.lengths)};
   });
-  return {y, std::move(windows.lengths)};
-} catch (const std::bad_alloc&) {
-  fail_for_memory(convolution_name<1>, where);
 }
 
 template <int axes>

@@ -2,8 +2,6 @@
 #include <reel/no_record.h>
 #include <reel/tensor.h>
 
-#include <new>
-
 #include "../core/convert.h"
 #include "../core/device_module.h"
 #include "../core/dtype_dispatch.h"
@@ -121,16 +119,16 @@ T Tensor::only_element(Location where) const {
 }
 
 template <class T>
-std::vector<T> Tensor::copied_elements(Location where) const try {
-  check_type("data", "read", *this, dtype_of<T>(), where);
-  notify_of_reading(*this, "to_vector", where);
-  NoRecord pause;
-  Tensor here = to_if_needed(Arg(*this, where), cpu);
-  Tensor packed = contiguous_if_needed(Arg(here, where));
-  const T* first = static_cast<const T*>(packed.body().data);
-  return std::vector<T>(first, first + packed.numel());
-} catch (const std::bad_alloc&) {
-  fail_for_memory("to_vector", where);
+std::vector<T> Tensor::copied_elements(Location where) const {
+  return with_memory_error("to_vector", where, [&] {
+    check_type("data", "read", *this, dtype_of<T>(), where);
+    notify_of_reading(*this, "to_vector", where);
+    NoRecord pause;
+    Tensor here = to_if_needed(Arg(*this, where), cpu);
+    Tensor packed = contiguous_if_needed(Arg(here, where));
+    const T* first = static_cast<const T*>(packed.body().data);
+    return std::vector<T>(first, first + packed.numel());
+  });
 }
 
 #define REEL_INSTANTIATE(T)                           \

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
-#include <new>
 #include <span>
 #include <unordered_set>
 #include <utility>
@@ -253,54 +252,54 @@ double factor_for(double norm, double max_norm) {
 
 }  // namespace
 
-double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Location where) try {
-  check_not_negative("clip_grad_norm", "largest norm", max_norm, where);
-  NoRecord pause;
-  CallerScope caller(where);
-  check_tensors("clip_grad_norm", parameters, where);
-  double norm = norm_of("clip_grad_norm", parameters, where), factor = factor_for(norm, max_norm);
-  if (factor == 1) return norm;
-  change_all(
-      parameters, [&](std::size_t) { return scaling(factor); }, where);
-  return norm;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("clip_grad_norm", where);
+double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Location where) {
+  return with_memory_error("clip_grad_norm", where, [&]() -> double {
+    check_not_negative("clip_grad_norm", "largest norm", max_norm, where);
+    NoRecord pause;
+    CallerScope caller(where);
+    check_tensors("clip_grad_norm", parameters, where);
+    double norm = norm_of("clip_grad_norm", parameters, where), factor = factor_for(norm, max_norm);
+    if (factor == 1) return norm;
+    change_all(
+        parameters, [&](std::size_t) { return scaling(factor); }, where);
+    return norm;
+  });
 }
 
-std::vector<double> clip_grad_norm_each(std::span<const Tensor> parameters, double max_norm, Location where) try {
-  check_not_negative("clip_grad_norm_each", "largest norm", max_norm, where);
-  NoRecord pause;
-  CallerScope caller(where);
-  check_tensors("clip_grad_norm_each", parameters, where);
-  std::vector<double> norms;
-  for (const Tensor& parameter : parameters) norms.push_back(norm_of("clip_grad_norm_each", {&parameter, 1}, where));
-  change_all(
-      parameters, [&](std::size_t i) { return scaling(factor_for(norms[i], max_norm)); }, where);
-  return norms;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("clip_grad_norm_each", where);
+std::vector<double> clip_grad_norm_each(std::span<const Tensor> parameters, double max_norm, Location where) {
+  return with_memory_error("clip_grad_norm_each", where, [&]() -> std::vector<double> {
+    check_not_negative("clip_grad_norm_each", "largest norm", max_norm, where);
+    NoRecord pause;
+    CallerScope caller(where);
+    check_tensors("clip_grad_norm_each", parameters, where);
+    std::vector<double> norms;
+    for (const Tensor& parameter : parameters) norms.push_back(norm_of("clip_grad_norm_each", {&parameter, 1}, where));
+    change_all(
+        parameters, [&](std::size_t i) { return scaling(factor_for(norms[i], max_norm)); }, where);
+    return norms;
+  });
 }
 
-void clip_grad_value(std::span<const Tensor> parameters, double limit, Location where) try {
-  check_not_negative("clip_grad_value", "limit", limit, where);
-  NoRecord pause;
-  CallerScope caller(where);
-  check_tensors("clip_grad_value", parameters, where);
-  change_all(
-      parameters, [&](std::size_t) { return Change<formulas::Cut>{{limit}}; }, where);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("clip_grad_value", where);
+void clip_grad_value(std::span<const Tensor> parameters, double limit, Location where) {
+  with_memory_error("clip_grad_value", where, [&] {
+    check_not_negative("clip_grad_value", "limit", limit, where);
+    NoRecord pause;
+    CallerScope caller(where);
+    check_tensors("clip_grad_value", parameters, where);
+    change_all(
+        parameters, [&](std::size_t) { return Change<formulas::Cut>{{limit}}; }, where);
+  });
 }
 
-void scale_grad(std::span<const Tensor> parameters, double factor, Location where) try {
-  if (!std::isfinite(factor)) fail<Error>("scale_grad", where, "the factor {} is not finite", factor);
-  NoRecord pause;
-  CallerScope caller(where);
-  check_tensors("scale_grad", parameters, where);
-  change_all(
-      parameters, [&](std::size_t) { return scaling(factor); }, where);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("scale_grad", where);
+void scale_grad(std::span<const Tensor> parameters, double factor, Location where) {
+  with_memory_error("scale_grad", where, [&] {
+    if (!std::isfinite(factor)) fail<Error>("scale_grad", where, "the factor {} is not finite", factor);
+    NoRecord pause;
+    CallerScope caller(where);
+    check_tensors("scale_grad", parameters, where);
+    change_all(
+        parameters, [&](std::size_t) { return scaling(factor); }, where);
+  });
 }
 
 }  // namespace reel::optim

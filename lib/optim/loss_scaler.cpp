@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 
 #include <reel/ops.h>
 #include <reel/optim/clip.h>
@@ -96,19 +95,19 @@ Tensor LossScaler::scale(const Arg& loss) const {
   return mul(widened(value), scale_);
 }
 
-void LossScaler::unscale(Optimiser& optimiser, Location where) try {
-  if (find(optimiser))
-    fail<Error>(name, where, "the gradients have been unscaled since the last update; call update() after each step");
-  NoRecord pause;
-  CallerScope caller(where);
-  const std::vector<Tensor>& parameters = optimiser.parameters();
-  seen_.reserve(seen_.size() + 1);
-  scale_grad(parameters, 1 / scale_, where);
-  // Checked after the division, which may overflow if the scale is below 1.
-  bool finite = are_finite(parameters);
-  seen_.push_back({&optimiser, finite, false});
-} catch (const std::bad_alloc&) {
-  fail_for_memory(name, where);
+void LossScaler::unscale(Optimiser& optimiser, Location where) {
+  with_memory_error(name, where, [&] {
+    if (find(optimiser))
+      fail<Error>(name, where, "the gradients have been unscaled since the last update; call update() after each step");
+    NoRecord pause;
+    CallerScope caller(where);
+    const std::vector<Tensor>& parameters = optimiser.parameters();
+    seen_.reserve(seen_.size() + 1);
+    scale_grad(parameters, 1 / scale_, where);
+    // Checked after the division, which may overflow if the scale is below 1.
+    bool finite = are_finite(parameters);
+    seen_.push_back({&optimiser, finite, false});
+  });
 }
 
 bool LossScaler::step(Optimiser& optimiser, Location where) {

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <mutex>
-#include <new>
 #include <unordered_set>
 #include <utility>
 
@@ -15,36 +14,37 @@ namespace reel::optim {
 
 using namespace detail;
 
-void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where) try {
-  if (parameters.empty() && parameters_.empty()) fail<Error>(name_, where, "there is no parameter to train");
-  std::unordered_set<const Body*> seen;
-  for (const Tensor& parameter : parameters_) seen.insert(&parameter.body());
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Tensor& parameter = parameters[i];
-    if (!parameter.defined()) fail<Error>(name_, where, "parameter {} is an undefined tensor", i);
-    // A frozen parameter is still a leaf.
-    if (!parameter.body().leaf)
-      fail<Error>(name_, where, "tensor {}, {}, is no parameter; call requires_grad() on it", i, describe(parameter));
-    if (parameter.dtype() != DType::f32 && parameter.dtype() != DType::f64)
-      fail<DTypeError>(name_, where, "parameter {}, {}, is neither f32 nor f64; train an f32 copy", i,
-                       describe(parameter));
-    if (!parameter.is_contiguous())
-      fail<ShapeError>(name_, where, "parameter {}, {}, is not contiguous; make it one with contiguous(x)", i,
-                       describe(parameter));
-    if (!seen.insert(&parameter.body()).second)
-      fail<Error>(name_, where, "parameter {}, {}, is listed twice and would be changed twice", i, describe(parameter));
-  }
-  memories_.reserve(memories_.size() + parameters.size());
-  parameters_.reserve(parameters_.size() + parameters.size());
-  if (group >= rates_.size()) rates_.resize(group + 1);
-  std::lock_guard lock(gradient_mutex());
-  for (Tensor& parameter : parameters) {
-    ++parameter.body().leaf->training.optimisers;
-    memories_.push_back({group});
-    parameters_.push_back(std::move(parameter));
-  }
-} catch (const std::bad_alloc&) {
-  fail_for_memory(name_, where);
+void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where) {
+  with_memory_error(name_, where, [&] {
+    if (parameters.empty() && parameters_.empty()) fail<Error>(name_, where, "there is no parameter to train");
+    std::unordered_set<const Body*> seen;
+    for (const Tensor& parameter : parameters_) seen.insert(&parameter.body());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const Tensor& parameter = parameters[i];
+      if (!parameter.defined()) fail<Error>(name_, where, "parameter {} is an undefined tensor", i);
+      // A frozen parameter is still a leaf.
+      if (!parameter.body().leaf)
+        fail<Error>(name_, where, "tensor {}, {}, is no parameter; call requires_grad() on it", i, describe(parameter));
+      if (parameter.dtype() != DType::f32 && parameter.dtype() != DType::f64)
+        fail<DTypeError>(name_, where, "parameter {}, {}, is neither f32 nor f64; train an f32 copy", i,
+                         describe(parameter));
+      if (!parameter.is_contiguous())
+        fail<ShapeError>(name_, where, "parameter {}, {}, is not contiguous; make it one with contiguous(x)", i,
+                         describe(parameter));
+      if (!seen.insert(&parameter.body()).second)
+        fail<Error>(name_, where, "parameter {}, {}, is listed twice and would be changed twice", i,
+                    describe(parameter));
+    }
+    memories_.reserve(memories_.size() + parameters.size());
+    parameters_.reserve(parameters_.size() + parameters.size());
+    if (group >= rates_.size()) rates_.resize(group + 1);
+    std::lock_guard lock(gradient_mutex());
+    for (Tensor& parameter : parameters) {
+      ++parameter.body().leaf->training.optimisers;
+      memories_.push_back({group});
+      parameters_.push_back(std::move(parameter));
+    }
+  });
 }
 
 Optimiser::~Optimiser() {

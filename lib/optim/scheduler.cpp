@@ -1,6 +1,5 @@
 #include <reel/optim/scheduler.h>
 
-#include <new>
 #include <optional>
 #include <utility>
 
@@ -37,36 +36,36 @@ Scheduler::Scheduler(Optimiser& optimiser, std::vector<Schedule> schedules, Loca
   go_to(0, {}, where);
 }
 
-void Scheduler::step(Location where) try { go_to(steps_ + 1, bases_, where); } catch (const std::bad_alloc&) {
-  fail_for_memory(scheduler_name, where);
+void Scheduler::step(Location where) {
+  with_memory_error(scheduler_name, where, [&] { go_to(steps_ + 1, bases_, where); });
 }
 
-void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location where) try {
-  std::size_t groups = optimiser_.group_count();
-  if (schedules_.size() != 1 && schedules_.size() != groups)
-    fail<Error>(scheduler_name, where, "the optimiser has {} groups now, of which {} have a schedule", groups,
-                schedules_.size());
-  // Checks that may fail come before the first change.
-  std::vector<double> rates;
-  std::vector<std::optional<double>> momenta;
-  for (std::size_t group = 0; group < groups; ++group) {
-    if (group == bases.size()) bases.push_back(optimiser_.rate_parts(group).scheduled);
-    const Schedule& schedule = schedules_[schedules_.size() == 1 ? 0 : group];
-    rates.push_back(schedule.rate(bases[group], steps));
-    check_not_negative(scheduler_name, "learning rate", rates.back(), where);
-    std::optional<double> momentum;
-    if (schedule.momentum) momentum = schedule.momentum(steps);
-    if (momentum) check_fraction(scheduler_name, "momentum", *momentum, where);
-    momenta.push_back(momentum);
-  }
-  for (std::size_t group = 0; group < groups; ++group) {
-    optimiser_.put_rate_parts(group, {rates[group], optimiser_.rate_parts(group).factor});
-    if (const std::optional<double>& momentum = momenta[group]) optimiser_.set_momentum(group, *momentum, where);
-  }
-  steps_ = steps;
-  bases_ = std::move(bases);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(scheduler_name, where);
+void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location where) {
+  with_memory_error(scheduler_name, where, [&] {
+    std::size_t groups = optimiser_.group_count();
+    if (schedules_.size() != 1 && schedules_.size() != groups)
+      fail<Error>(scheduler_name, where, "the optimiser has {} groups now, of which {} have a schedule", groups,
+                  schedules_.size());
+    // Checks that may fail come before the first change.
+    std::vector<double> rates;
+    std::vector<std::optional<double>> momenta;
+    for (std::size_t group = 0; group < groups; ++group) {
+      if (group == bases.size()) bases.push_back(optimiser_.rate_parts(group).scheduled);
+      const Schedule& schedule = schedules_[schedules_.size() == 1 ? 0 : group];
+      rates.push_back(schedule.rate(bases[group], steps));
+      check_not_negative(scheduler_name, "learning rate", rates.back(), where);
+      std::optional<double> momentum;
+      if (schedule.momentum) momentum = schedule.momentum(steps);
+      if (momentum) check_fraction(scheduler_name, "momentum", *momentum, where);
+      momenta.push_back(momentum);
+    }
+    for (std::size_t group = 0; group < groups; ++group) {
+      optimiser_.put_rate_parts(group, {rates[group], optimiser_.rate_parts(group).factor});
+      if (const std::optional<double>& momentum = momenta[group]) optimiser_.set_momentum(group, *momentum, where);
+    }
+    steps_ = steps;
+    bases_ = std::move(bases);
+  });
 }
 
 std::vector<NamedTensor> Scheduler::state() const { return {{"step", tensor({steps_})}, {"base", tensor(bases_)}}; }

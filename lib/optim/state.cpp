@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -20,14 +19,14 @@ namespace reel::optim {
 
 using namespace detail;
 
-std::vector<NamedTensor> Optimiser::state(Location where) const try {
-  NoRecord pause;
-  CallerScope caller(where);
-  std::vector<NamedTensor> state;
-  add_state(state);
-  return state;
-} catch (const std::bad_alloc&) {
-  fail_for_memory(name_, where);
+std::vector<NamedTensor> Optimiser::state(Location where) const {
+  return with_memory_error(name_, where, [&] {
+    NoRecord pause;
+    CallerScope caller(where);
+    std::vector<NamedTensor> state;
+    add_state(state);
+    return state;
+  });
 }
 
 Tensor Optimiser::new_kept(const Tensor& parameter, std::size_t, std::size_t) const {
@@ -101,12 +100,12 @@ void Optimiser::add_state(std::vector<NamedTensor>& state) const {
   }
 }
 
-void Optimiser::load_state(std::span<const NamedTensor> state, Location where) try {
-  NoRecord pause;
-  CallerScope caller(where);
-  take_state(state, where);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(name_, where);
+void Optimiser::load_state(std::span<const NamedTensor> state, Location where) {
+  with_memory_error(name_, where, [&] {
+    NoRecord pause;
+    CallerScope caller(where);
+    take_state(state, where);
+  });
 }
 
 void Optimiser::load_state(const std::vector<NamedTensor>& state, Location where) {

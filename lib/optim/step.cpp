@@ -2,7 +2,6 @@
 #include <array>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -276,20 +275,18 @@ double Optimiser::minimise(const std::function<double()>& loss, Location where) 
   return value;
 }
 
-void Optimiser::step(Location where) try {
-  NoRecord pause;
-  Context& context = detail::context();
-  if (context.listener) context.listener->updating(parameters_);
-  make_step(where);
-  if (context.listener) context.listener->updated(parameters_);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(name_, where);
+void Optimiser::step(Location where) {
+  with_memory_error(name_, where, [&] {
+    NoRecord pause;
+    Context& context = detail::context();
+    if (context.listener) context.listener->updating(parameters_);
+    make_step(where);
+    if (context.listener) context.listener->updated(parameters_);
+  });
 }
 
-double Optimiser::step(const std::function<double()>& loss, Location where) try {
-  return minimise(loss, where);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(name_, where);
+double Optimiser::step(const std::function<double()>& loss, Location where) {
+  return with_memory_error(name_, where, [&] { return minimise(loss, where); });
 }
 
 }  // namespace reel::optim

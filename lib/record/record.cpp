@@ -181,20 +181,20 @@ void TapeList::record(Context& context, Call& call) {
 }
 
 [[gnu::noinline]] void TapeList::record_at_length(Context& context, const OpInfo& op, Body& output,
-                                                  const Location& where, std::initializer_list<Body*> inputs) try {
-  auto held = [](Body* body) {
-    body->references.retain();
-    return Tensor::adopt(body);
-  };
-  Tensor result = held(&output), operands[2];
-  const Tensor* listed[2];
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    operands[i] = held(inputs.begin()[i]);
-    listed[i] = &operands[i];
-  }
-  record(context, {op, {listed, inputs.size()}, {}, {&result, 1}, where});
-} catch (const std::bad_alloc&) {
-  fail_for_memory(op.name, where);
+                                                  const Location& where, std::initializer_list<Body*> inputs) {
+  with_memory_error(op.name, where, [&] {
+    auto held = [](Body* body) {
+      body->references.retain();
+      return Tensor::adopt(body);
+    };
+    Tensor result = held(&output), operands[2];
+    const Tensor* listed[2];
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      operands[i] = held(inputs.begin()[i]);
+      listed[i] = &operands[i];
+    }
+    record(context, {op, {listed, inputs.size()}, {}, {&result, 1}, where});
+  });
 }
 
 // All uncommon cases, and all that need memory, take the long path, so that this function calls nothing.

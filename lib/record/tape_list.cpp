@@ -207,13 +207,13 @@ void TapeList::check_forgotten_values(const char* op, const Tensor& tensor, Loca
                   describe(tensor), to_string(tensor.made_at()), to_string(storage.last_overwrite()));
 }
 
-void TapeList::make_room(const char* op, Location where) try {
-  // More than an entry of an in-place op needs, with the forms of shapes that are new to the list.
-  constexpr std::size_t most_entry_bytes = 4096, most_slots = 8;
-  arena_.reserve(most_entry_bytes);
-  if (slots_.capacity() - slots_.size() < most_slots) slots_.reserve(2 * slots_.capacity() + most_slots);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(op, where);
+void TapeList::make_room(const char* op, Location where) {
+  with_memory_error(op, where, [&] {
+    // More than an entry of an in-place op needs, with the forms of shapes that are new to the list.
+    constexpr std::size_t most_entry_bytes = 4096, most_slots = 8;
+    arena_.reserve(most_entry_bytes);
+    if (slots_.capacity() - slots_.size() < most_slots) slots_.reserve(2 * slots_.capacity() + most_slots);
+  });
 }
 
 void TapeList::mark_tracked_write(const Body& x) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -198,65 +197,66 @@ void Checkpoint::add(CheckpointPart part, Location where) {
   state_->parts.push_back(std::move(part));
 }
 
-Resumed Checkpoint::resume(const ResumeOptions& options, Location where) try {
-  state_->wait();
-  std::optional<Snapshot> snapshot = newest_whole(state_->folder, options.best, where);
-  Resumed result;
-  if (snapshot) {
-    restore(state_->entries(), divided_by_part(std::move(snapshot->tensors)), fit_part, options.partial, result, where);
-    result.file = state_->folder.path_of(snapshot->step);
-    result.step = snapshot->step;
-    result.score = snapshot->score;
-    state_->latest = snapshot->step;
-  }
-  state_->was_used = true;
-  state_->has_others_runs = false;
-  return result;
-} catch (const std::bad_alloc&) {
-  fail_for_memory(checkpoint_name, where);
+Resumed Checkpoint::resume(const ResumeOptions& options, Location where) {
+  return with_memory_error(checkpoint_name, where, [&] {
+    state_->wait();
+    std::optional<Snapshot> snapshot = newest_whole(state_->folder, options.best, where);
+    Resumed result;
+    if (snapshot) {
+      restore(state_->entries(), divided_by_part(std::move(snapshot->tensors)), fit_part, options.partial, result,
+              where);
+      result.file = state_->folder.path_of(snapshot->step);
+      result.step = snapshot->step;
+      result.score = snapshot->score;
+      state_->latest = snapshot->step;
+    }
+    state_->was_used = true;
+    state_->has_others_runs = false;
+    return result;
+  });
 }
 
-std::string Checkpoint::save(const SaveOptions& options, Location where) try {
-  State& state = *state_;
-  if (options.score && std::isnan(*options.score)) fail<Error>(checkpoint_name, where, "the score is NaN");
-  if (options.step && *options.step < 0) fail<Error>(checkpoint_name, where, "the step {} is below 0", *options.step);
-  state.check_may_save(where);
-  state.wait();
-  state.was_used = true;
-  state.is_due = false;
-  Snapshot snapshot{.score = options.score};
-  std::int64_t steps_before = state.steps;
-  std::vector<double> best_before = state.best_score;
-  if (snapshot.score) {
-    double sign = state.options.larger_is_better ? 1 : -1;
-    snapshot.is_best = best_before.empty() || sign * *snapshot.score > sign * best_before[0];
-  }
-  // The snapshot's own counts are those after it; a save that fails does not count.
-  if (!state.counts_steps) ++state.steps;
-  if (snapshot.is_best) state.best_score = {*snapshot.score};
-  try {
-    snapshot.step = options.step.value_or(state.steps);
-    snapshot.tensors = collected(state.entries(), where);
-    state.best_score = best_before;
-    std::string path = state.folder.path_of(snapshot.step);
-    if (state.options.asynchronous) {
-      make_own(snapshot.tensors, state.buffers, where);
-      state.in_flight = std::move(snapshot);
-      state.task.start([&state, where] { state.folder.write(*state.in_flight, where); });
-    } else {
-      state.folder.write(snapshot, where);
-      state.in_flight = std::move(snapshot);
-      state.finish_save();
+std::string Checkpoint::save(const SaveOptions& options, Location where) {
+  return with_memory_error(checkpoint_name, where, [&] {
+    State& state = *state_;
+    if (options.score && std::isnan(*options.score)) fail<Error>(checkpoint_name, where, "the score is NaN");
+    if (options.step && *options.step < 0) fail<Error>(checkpoint_name, where, "the step {} is below 0", *options.step);
+    state.check_may_save(where);
+    state.wait();
+    state.was_used = true;
+    state.is_due = false;
+    Snapshot snapshot{.score = options.score};
+    std::int64_t steps_before = state.steps;
+    std::vector<double> best_before = state.best_score;
+    if (snapshot.score) {
+      double sign = state.options.larger_is_better ? 1 : -1;
+      snapshot.is_best = best_before.empty() || sign * *snapshot.score > sign * best_before[0];
     }
-    return path;
-  } catch (...) {
-    state.in_flight.reset();
-    state.best_score = std::move(best_before);
-    state.steps = steps_before;
-    throw;
-  }
-} catch (const std::bad_alloc&) {
-  fail_for_memory(checkpoint_name, where);
+    // The snapshot's own counts are those after it; a save that fails does not count.
+    if (!state.counts_steps) ++state.steps;
+    if (snapshot.is_best) state.best_score = {*snapshot.score};
+    try {
+      snapshot.step = options.step.value_or(state.steps);
+      snapshot.tensors = collected(state.entries(), where);
+      state.best_score = best_before;
+      std::string path = state.folder.path_of(snapshot.step);
+      if (state.options.asynchronous) {
+        make_own(snapshot.tensors, state.buffers, where);
+        state.in_flight = std::move(snapshot);
+        state.task.start([&state, where] { state.folder.write(*state.in_flight, where); });
+      } else {
+        state.folder.write(snapshot, where);
+        state.in_flight = std::move(snapshot);
+        state.finish_save();
+      }
+      return path;
+    } catch (...) {
+      state.in_flight.reset();
+      state.best_score = std::move(best_before);
+      state.steps = steps_before;
+      throw;
+    }
+  });
 }
 
 void Checkpoint::after_step(Location where) {

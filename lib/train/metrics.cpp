@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <new>
 #include <numeric>
 #include <utility>
 
@@ -81,11 +80,7 @@ ConfusionMatrix::ConfusionMatrix(std::int64_t classes, Location where) : classes
   if (classes > most_classes)
     fail<Error>(confusion_name, where, "{} classes are more than the {} whose pairs can be counted", classes,
                 most_classes);
-  try {
-    counts_.resize(static_cast<std::size_t>(classes * classes));
-  } catch (const std::bad_alloc&) {
-    fail_for_memory(confusion_name, where);
-  }
+  with_memory_error(confusion_name, where, [&] { counts_.resize(static_cast<std::size_t>(classes * classes)); });
 }
 
 void ConfusionMatrix::add(const Tensor& prediction, const Tensor& y, Location where) {

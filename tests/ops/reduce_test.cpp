@@ -280,7 +280,7 @@ TEST_CASE("logaddexp and logcumsumexp agree with logsumexp at infinities, in val
               for (double value : values_of(more)) found.push_back(value);
             return found;
           };
-          Values expected = numbers_of([&](const Tensor&x) { return logsumexp(slice(x, 0, 0, one.summed)); }),
+          Values expected = numbers_of([&](const Tensor& x) { return logsumexp(slice(x, 0, 0, one.summed)); }),
                  found = numbers_of(one.f);
           for (std::size_t i = 0; i < expected.size(); ++i)
             CHECK((found[i] == expected[i] || found[i] == Approx(expected[i]).epsilon(1e-12).margin(1e-12)));
@@ -569,9 +569,7 @@ TEST_CASE("bad input to reductions and scans is named with the op") {
 
 // True if a reduction takes an axis of type T.
 template <class T>
-concept IsAxis = requires(const Tensor& x, T axis) {
-  sum(x, axis);
-};
+concept IsAxis = requires(const Tensor& x, T axis) { sum(x, axis); };
 static_assert(IsAxis<signed char> && IsAxis<short> && IsAxis<unsigned> && IsAxis<std::int64_t> && IsAxis<std::size_t>);
 static_assert(IsAxis<Shape> && IsAxis<std::span<const std::int64_t>> && IsAxis<Axes> && IsAxis<ReduceOptions>);
 static_assert(!IsAxis<bool> && !IsAxis<double> && !IsAxis<const char*>);

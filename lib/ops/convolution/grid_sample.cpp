@@ -129,47 +129,47 @@ void check_grid(const char* name, const Tensor& x, const Tensor& grid, const Gri
 
 }  // namespace
 
-Tensor grid_sample(const Arg& given_x, const Arg& given_grid, GridSampleOptions options) try {
-  const char* name = "grid_sample";
-  const AutocastArg x_arg(Precision::full, given_x), grid_arg(Precision::full, given_grid);
-  const Tensor &x = tensor_of(name, x_arg), &grid = tensor_of(name, grid_arg);
-  Location call_site = given_x.location();
-  check_grid(name, x, grid, options, call_site);
-  OpScope caller(call_site, name);
-  int spatial = x.rank() - 2;
-  Shape result{x.size(0), x.size(1)};
-  std::int64_t points = 1, pixels = 1;
-  for (int i = 0; i < spatial; ++i) {
-    result.push_back(grid.size(1 + i));
-    points *= grid.size(1 + i);
-    pixels *= x.size(2 + i);
-  }
-  Tensor image = reshape(widened(x), {x.size(0), x.size(1), pixels});
-  Tensor coordinates = reshape(widened(grid), {x.size(0), points, spatial});
-  std::vector<std::vector<Tap>> taps;
-  for (int i = 0; i < spatial; ++i) {
-    std::int64_t size = x.size(2 + i);
-    Tensor p = pixel_positions(select(coordinates, 2, spatial - 1 - i), size, options);
-    taps.push_back(taps_along(p, size, options.mode));
-  }
-  bool linear = options.mode == Interpolation::linear;
-  Tensor y;
-  for (unsigned corner = 0; corner < (linear ? 1U << spatial : 1U); ++corner) {
-    Tensor index, inside, weight;
+Tensor grid_sample(const Arg& given_x, const Arg& given_grid, GridSampleOptions options) {
+  return with_memory_error("grid_sample", given_x.location(), [&] {
+    const char* name = "grid_sample";
+    const AutocastArg x_arg(Precision::full, given_x), grid_arg(Precision::full, given_grid);
+    const Tensor &x = tensor_of(name, x_arg), &grid = tensor_of(name, grid_arg);
+    Location call_site = given_x.location();
+    check_grid(name, x, grid, options, call_site);
+    OpScope caller(call_site, name);
+    int spatial = x.rank() - 2;
+    Shape result{x.size(0), x.size(1)};
+    std::int64_t points = 1, pixels = 1;
     for (int i = 0; i < spatial; ++i) {
-      const Tap& tap = taps[static_cast<std::size_t>(i)][corner >> i & 1];
-      index = i == 0 ? tap.index : index * x.size(2 + i) + tap.index;
-      inside = i == 0 ? tap.inside : logical_and(inside, tap.inside);
-      if (linear) weight = i == 0 ? tap.weight : weight * tap.weight;
+      result.push_back(grid.size(1 + i));
+      points *= grid.size(1 + i);
+      pixels *= x.size(2 + i);
     }
-    Tensor read = gather(image, 2, expand(unsqueeze(index, 1), {x.size(0), x.size(1), points}));
-    Tensor value = where(unsqueeze(inside, 1), read, 0.0);
-    if (linear) value = value * unsqueeze(weight, 1);
-    y = y.defined() ? y + value : value;
-  }
-  return to_if_needed(reshape(y, result), x.dtype());
-} catch (const std::bad_alloc&) {
-  fail_for_memory("grid_sample", given_x.location());
+    Tensor image = reshape(widened(x), {x.size(0), x.size(1), pixels});
+    Tensor coordinates = reshape(widened(grid), {x.size(0), points, spatial});
+    std::vector<std::vector<Tap>> taps;
+    for (int i = 0; i < spatial; ++i) {
+      std::int64_t size = x.size(2 + i);
+      Tensor p = pixel_positions(select(coordinates, 2, spatial - 1 - i), size, options);
+      taps.push_back(taps_along(p, size, options.mode));
+    }
+    bool linear = options.mode == Interpolation::linear;
+    Tensor y;
+    for (unsigned corner = 0; corner < (linear ? 1U << spatial : 1U); ++corner) {
+      Tensor index, inside, weight;
+      for (int i = 0; i < spatial; ++i) {
+        const Tap& tap = taps[static_cast<std::size_t>(i)][corner >> i & 1];
+        index = i == 0 ? tap.index : index * x.size(2 + i) + tap.index;
+        inside = i == 0 ? tap.inside : logical_and(inside, tap.inside);
+        if (linear) weight = i == 0 ? tap.weight : weight * tap.weight;
+      }
+      Tensor read = gather(image, 2, expand(unsqueeze(index, 1), {x.size(0), x.size(1), points}));
+      Tensor value = where(unsqueeze(inside, 1), read, 0.0);
+      if (linear) value = value * unsqueeze(weight, 1);
+      y = y.defined() ? y + value : value;
+    }
+    return to_if_needed(reshape(y, result), x.dtype());
+  });
 }
 
 }  // namespace reel

@@ -176,33 +176,33 @@ Tensor with_elements(const Tensor& view, const Selection& selection, const Tenso
 }  // namespace
 
 Indexed detail::select_elements(const Tensor& x, const AxisParts& parts, std::span<const AxisIndices> indices,
-                                Location where) try {
-  CallerScope caller(where);
-  Tensor view = is_whole(x, parts) ? x : Tensor(view_part(x, parts, where));
-  auto selection = std::make_shared<const Selection>(selection_of(x, view, indices, where));
-  Tensor elements = elements_of(view, *selection);
-  return {std::move(elements), x, parts, std::move(selection)};
-} catch (const std::bad_alloc&) {
-  fail_for_memory(index_name, where);
+                                Location where) {
+  return with_memory_error(index_name, where, [&]() -> Indexed {
+    CallerScope caller(where);
+    Tensor view = is_whole(x, parts) ? x : Tensor(view_part(x, parts, where));
+    auto selection = std::make_shared<const Selection>(selection_of(x, view, indices, where));
+    Tensor elements = elements_of(view, *selection);
+    return {std::move(elements), x, parts, std::move(selection)};
+  });
 }
 
-void detail::assign_elements(const char* op, const Indexed& part, const Arg& y) try {
-  Location where = y.location();
-  const Tensor& x = part.base();
-  const Selection& selection = *part.selection();
-  OpScope caller(where, op);
-  Operand number(op, y.is_tensor() ? Arg(x, where) : y, x.dtype(), Arg(x, where));
-  const Tensor& given = y.is_tensor() ? tensor_of(op, y) : *number;
-  check_same_device(op, x, given, where);
-  Shape shape;
-  if (!broadcast(selection.selected, given.shape(), shape) || shape != selection.selected)
-    fail<ShapeError>(op, where, "y {} does not broadcast to x {}", to_string(given.shape()),
-                     to_string(selection.selected));
-  Tensor value = to_if_needed(given, x.dtype());
-  Indexed view = view_part(x, part.parts(), where);
-  assign_view(op, view, Arg(with_elements(view, selection, value), where));
-} catch (const std::bad_alloc&) {
-  fail_for_memory(op, y.location());
+void detail::assign_elements(const char* op, const Indexed& part, const Arg& y) {
+  with_memory_error(op, y.location(), [&] {
+    Location where = y.location();
+    const Tensor& x = part.base();
+    const Selection& selection = *part.selection();
+    OpScope caller(where, op);
+    Operand number(op, y.is_tensor() ? Arg(x, where) : y, x.dtype(), Arg(x, where));
+    const Tensor& given = y.is_tensor() ? tensor_of(op, y) : *number;
+    check_same_device(op, x, given, where);
+    Shape shape;
+    if (!broadcast(selection.selected, given.shape(), shape) || shape != selection.selected)
+      fail<ShapeError>(op, where, "y {} does not broadcast to x {}", to_string(given.shape()),
+                       to_string(selection.selected));
+    Tensor value = to_if_needed(given, x.dtype());
+    Indexed view = view_part(x, part.parts(), where);
+    assign_view(op, view, Arg(with_elements(view, selection, value), where));
+  });
 }
 
 }  // namespace reel

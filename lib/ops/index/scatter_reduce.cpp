@@ -118,40 +118,40 @@ Tensor reduced_mean(const Tensor& base, int axis, const Tensor& index, const Ten
 }  // namespace
 
 Tensor scatter_reduce(const Arg& x, int axis, const Arg& index, const Arg& source, ScatterReduction reduction,
-                      ScatterReduceOptions options) try {
-  const char* name = scatter_extreme_op.name;
-  const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index), &from = tensor_of(name, source);
-  Location where = x.location();
-  OpScope caller(where, name);
-  axis = check_axis(name, axis, to, where);
-  check_index_dtype(name, at, where);
-  check_index_shape(name, to, at, axis, where);
-  check_same_device(name, to, at, where);
-  check_same_device(name, to, from, where);
-  if (to.dtype() == DType::boolean)
-    fail<DTypeError>(name, where, "takes numbers, not {}; convert it with to(x, i32)", describe(to));
-  if (from.dtype() != to.dtype())
-    fail<DTypeError>(name, where, "the source {} does not have x's dtype {}", describe(from), name_of(to.dtype()));
-  if (from.shape() != at.shape())
-    fail<ShapeError>(name, where, "the source {} does not have the index's shape {}", to_string(from.shape()),
-                     to_string(at.shape()));
-  check_index_range(name, to, at, axis, where);
-  if (at.numel() == 0) return copy(to);
-  bool keeps = options.include_self;
-  if (reduction == ScatterReduction::amax || reduction == ScatterReduction::amin)
-    return reduced_extreme(to, axis, at, from, reduction == ScatterReduction::amax, keeps, where);
+                      ScatterReduceOptions options) {
+  return with_memory_error(scatter_extreme_op.name, x.location(), [&]() -> Tensor {
+    const char* name = scatter_extreme_op.name;
+    const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index), &from = tensor_of(name, source);
+    Location where = x.location();
+    OpScope caller(where, name);
+    axis = check_axis(name, axis, to, where);
+    check_index_dtype(name, at, where);
+    check_index_shape(name, to, at, axis, where);
+    check_same_device(name, to, at, where);
+    check_same_device(name, to, from, where);
+    if (to.dtype() == DType::boolean)
+      fail<DTypeError>(name, where, "takes numbers, not {}; convert it with to(x, i32)", describe(to));
+    if (from.dtype() != to.dtype())
+      fail<DTypeError>(name, where, "the source {} does not have x's dtype {}", describe(from), name_of(to.dtype()));
+    if (from.shape() != at.shape())
+      fail<ShapeError>(name, where, "the source {} does not have the index's shape {}", to_string(from.shape()),
+                       to_string(at.shape()));
+    check_index_range(name, to, at, axis, where);
+    if (at.numel() == 0) return copy(to);
+    bool keeps = options.include_self;
+    if (reduction == ScatterReduction::amax || reduction == ScatterReduction::amin)
+      return reduced_extreme(to, axis, at, from, reduction == ScatterReduction::amax, keeps, where);
 
-  Tensor self = keeps ? ones(to.shape(), {.dtype = DType::boolean, .device = to.device()})
-                      : !reached(to.shape(), to.device(), axis, at);
-  if (reduction == ScatterReduction::prod) {
-    Tensor products = products_of(to, axis, at, from);
-    return keeps ? to * products : reel::where(self, to, products);
-  }
-  Tensor base = keeps ? to : reel::where(self, to, 0);
-  if (reduction == ScatterReduction::sum) return scatter_add(base, axis, at, from);
-  return reduced_mean(base, axis, at, from, self);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(scatter_extreme_op.name, x.location());
+    Tensor self = keeps ? ones(to.shape(), {.dtype = DType::boolean, .device = to.device()})
+                        : !reached(to.shape(), to.device(), axis, at);
+    if (reduction == ScatterReduction::prod) {
+      Tensor products = products_of(to, axis, at, from);
+      return keeps ? to * products : reel::where(self, to, products);
+    }
+    Tensor base = keeps ? to : reel::where(self, to, 0);
+    if (reduction == ScatterReduction::sum) return scatter_add(base, axis, at, from);
+    return reduced_mean(base, axis, at, from, self);
+  });
 }
 
 OpList detail::scatter_reduce_ops() {

@@ -34,8 +34,7 @@ std::array<Tensor, count> run_with(const OpInfo& op, const Tensor& a, const Shap
     Call call{op, inputs, {}, specs, outputs, where};
     invoke(call);
     return outputs;
-  }
-  (std::make_index_sequence<count>());
+  }(std::make_index_sequence<count>());
 }
 
 // Vectors as matrices of one row, of one column, and as a diagonal.

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -388,22 +387,22 @@ class Contractor {
 
 }  // namespace
 
-Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Location where) try {
-  if (operands.empty()) fail<ShapeError>("einsum", where, "there are no operands for \"{}\"", equation);
-  DType dtype = tensor_of("einsum", Arg(operands[0], where)).dtype();
-  for (const Tensor& operand : operands) {
-    dtype = promote(dtype, tensor_of("einsum", Arg(operand, where)).dtype());
-    check_same_device("einsum", operands[0], operand, where);
-  }
-  Reader reader(equation, operands, where);
-  Contraction contraction = reader.read();
-  OpScope caller(where, "einsum");
-  for (Factor& factor : contraction.factors) factor.tensor = to_if_needed(factor.tensor, dtype);
-  Tensor result = Contractor(std::move(contraction)).run();
-  if (!result.defined()) reader.fail_equation("needs a tensor of more than 8 axes on the way");
-  return result.is(operands[0]) ? reshape(result, result.shape()) : result;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("einsum", where);
+Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Location where) {
+  return with_memory_error("einsum", where, [&] {
+    if (operands.empty()) fail<ShapeError>("einsum", where, "there are no operands for \"{}\"", equation);
+    DType dtype = tensor_of("einsum", Arg(operands[0], where)).dtype();
+    for (const Tensor& operand : operands) {
+      dtype = promote(dtype, tensor_of("einsum", Arg(operand, where)).dtype());
+      check_same_device("einsum", operands[0], operand, where);
+    }
+    Reader reader(equation, operands, where);
+    Contraction contraction = reader.read();
+    OpScope caller(where, "einsum");
+    for (Factor& factor : contraction.factors) factor.tensor = to_if_needed(factor.tensor, dtype);
+    Tensor result = Contractor(std::move(contraction)).run();
+    if (!result.defined()) reader.fail_equation("needs a tensor of more than 8 axes on the way");
+    return result.is(operands[0]) ? reshape(result, result.shape()) : result;
+  });
 }
 
 }  // namespace reel

@@ -9,7 +9,6 @@
 #include <reel/ops/shape.h>
 
 #include <algorithm>
-#include <new>
 #include <numeric>
 #include <vector>
 
@@ -213,42 +212,43 @@ Tensor padded(const char* op, const Tensor& targets, const Tensor& lengths, Loca
 }  // namespace
 
 Tensor ctc_loss(const Arg& log_probabilities, const Arg& targets, const Arg& input_lengths, const Arg& target_lengths,
-                CtcOptions options) try {
-  const char* name = ctc_loss_op.name;
-  const AutocastArg full(Precision::full, log_probabilities);
-  const Tensor &x = tensor_of(name, full), &t = tensor_of(name, targets);
-  const Tensor &inputs = tensor_of(name, input_lengths), &outputs = tensor_of(name, target_lengths);
-  Location where = log_probabilities.location();
-  OpScope caller(where, name);
-  check_floating(name, x, where);
-  if (x.rank() != 3) fail<ShapeError>(name, where, "the log-probabilities are (T, N, C), not {}", describe(x));
-  if (t.dtype() != DType::i32 && t.dtype() != DType::i64)
-    fail<DTypeError>(name, where, "targets are class numbers of i32 or i64, not {}; convert them with to(targets, i64)",
-                     describe(t));
-  check_same_device(name, x, t, where);
-  Tensor steps = lengths_of(name, "input", x, inputs, where), lengths = lengths_of(name, "target", x, outputs, where);
-  std::int64_t examples = x.body().dims[1], classes = x.body().dims[2];
-  if (t.rank() != 1 && (t.rank() != 2 || t.body().dims[0] != examples))
-    fail<ShapeError>(name, where, "targets {} are neither ({}, S) nor all labels in a row", describe(t), examples);
-  if (options.blank < 0 || options.blank >= classes)
-    fail<IndexError>(name, where, "the blank {} is no class of {}", options.blank, describe(x));
-  Tensor labels = contiguous_if_needed(to_if_needed(t.rank() == 1 ? padded(name, t, outputs, where) : t, DType::i64));
-  Tensor logs = contiguous_if_needed(Arg(x, where));
+                CtcOptions options) {
+  return with_memory_error(ctc_loss_op.name, log_probabilities.location(), [&] {
+    const char* name = ctc_loss_op.name;
+    const AutocastArg full(Precision::full, log_probabilities);
+    const Tensor &x = tensor_of(name, full), &t = tensor_of(name, targets);
+    const Tensor &inputs = tensor_of(name, input_lengths), &outputs = tensor_of(name, target_lengths);
+    Location where = log_probabilities.location();
+    OpScope caller(where, name);
+    check_floating(name, x, where);
+    if (x.rank() != 3) fail<ShapeError>(name, where, "the log-probabilities are (T, N, C), not {}", describe(x));
+    if (t.dtype() != DType::i32 && t.dtype() != DType::i64)
+      fail<DTypeError>(name, where,
+                       "targets are class numbers of i32 or i64, not {}; convert them with to(targets, i64)",
+                       describe(t));
+    check_same_device(name, x, t, where);
+    Tensor steps = lengths_of(name, "input", x, inputs, where), lengths = lengths_of(name, "target", x, outputs, where);
+    std::int64_t examples = x.body().dims[1], classes = x.body().dims[2];
+    if (t.rank() != 1 && (t.rank() != 2 || t.body().dims[0] != examples))
+      fail<ShapeError>(name, where, "targets {} are neither ({}, S) nor all labels in a row", describe(t), examples);
+    if (options.blank < 0 || options.blank >= classes)
+      fail<IndexError>(name, where, "the blank {} is no class of {}", options.blank, describe(x));
+    Tensor labels = contiguous_if_needed(to_if_needed(t.rank() == 1 ? padded(name, t, outputs, where) : t, DType::i64));
+    Tensor logs = contiguous_if_needed(Arg(x, where));
 
-  const Tensor* operands[] = {&logs, &labels, &steps, &lengths};
-  Tensor results[2];
-  Shape losses_shape{examples}, alphas_shape{examples, x.body().dims[0], 2 * labels.body().dims[1] + 1};
-  const OutputSpec specs[] = {{losses_shape, x.dtype() == DType::f64 ? DType::f64 : DType::f32, x.device()},
-                              {alphas_shape, DType::f64, x.device()}};
-  BlankAttributes attributes{options.blank};
-  Call call{ctc_loss_op, operands, bytes_of(attributes), specs, results, where};
-  invoke(call);
-  Tensor losses = std::move(results[ctc_losses_output]);
-  if (options.zero_infinity) losses = reel::where(isinf(losses), 0.0, losses);
-  if (options.reduction == LossReduction::mean) losses = losses / to(maximum(lengths, 1), losses.dtype());
-  return reduced(losses, options.reduction, x.dtype());
-} catch (const std::bad_alloc&) {
-  fail_for_memory(ctc_loss_op.name, log_probabilities.location());
+    const Tensor* operands[] = {&logs, &labels, &steps, &lengths};
+    Tensor results[2];
+    Shape losses_shape{examples}, alphas_shape{examples, x.body().dims[0], 2 * labels.body().dims[1] + 1};
+    const OutputSpec specs[] = {{losses_shape, x.dtype() == DType::f64 ? DType::f64 : DType::f32, x.device()},
+                                {alphas_shape, DType::f64, x.device()}};
+    BlankAttributes attributes{options.blank};
+    Call call{ctc_loss_op, operands, bytes_of(attributes), specs, results, where};
+    invoke(call);
+    Tensor losses = std::move(results[ctc_losses_output]);
+    if (options.zero_infinity) losses = reel::where(isinf(losses), 0.0, losses);
+    if (options.reduction == LossReduction::mean) losses = losses / to(maximum(lengths, 1), losses.dtype());
+    return reduced(losses, options.reduction, x.dtype());
+  });
 }
 
 OpList detail::ctc_ops() {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -286,18 +285,18 @@ std::int64_t detail::check_nets(const char* op, RecurrentCell cell, const Sequen
 namespace {
 
 LSTMOutput run_op(RecurrentCell cell, const Arg& given, const LSTMState& state,
-                  std::span<const RecurrentWeights> weights, const Tensor& lengths, bool bidirectional) try {
-  const char* op = op_of(cell).name;
-  Location where = given.location();
-  OpScope caller(where, op);
-  const Tensor& x = tensor_of(op, given);
-  check_floating(op, x, where);
-  if (x.rank() != 3) fail<ShapeError>(op, where, "the input {} is not (T, B, I)", describe(x));
-  Sequences sequences = padded_sequences(op, x, lengths, where);
-  auto between = [](Tensor rows) { return rows; };
-  return padded_as(run_nets(op, cell, sequences, state, weights, bidirectional, between, where), x);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(op_of(cell).name, given.location());
+                  std::span<const RecurrentWeights> weights, const Tensor& lengths, bool bidirectional) {
+  return with_memory_error(op_of(cell).name, given.location(), [&]() -> LSTMOutput {
+    const char* op = op_of(cell).name;
+    Location where = given.location();
+    OpScope caller(where, op);
+    const Tensor& x = tensor_of(op, given);
+    check_floating(op, x, where);
+    if (x.rank() != 3) fail<ShapeError>(op, where, "the input {} is not (T, B, I)", describe(x));
+    Sequences sequences = padded_sequences(op, x, lengths, where);
+    auto between = [](Tensor rows) { return rows; };
+    return padded_as(run_nets(op, cell, sequences, state, weights, bidirectional, between, where), x);
+  });
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -153,30 +152,30 @@ LSTMState composed(const Tensor& a, std::span<const Tensor> c, std::int64_t size
 
 }  // namespace
 
-LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) try {
-  const char* name = tree_lstm_cell_op.name;
-  Location where = given_a.location();
-  OpScope caller(where, name);
-  const AutocastArg a(Precision::full, given_a);
-  const Tensor& arguments = tensor_of(name, a);
-  std::vector<Tensor> memories;
-  if (is_autocasting()) {
-    for (const Tensor& memory : c) memories.push_back(autocast_operand(Precision::full, memory, where));
-    c = memories;
-  }
-  check_floating(name, arguments, where);
-  std::int64_t blocks = 3 + std::ssize(c);
-  if (arguments.rank() != 2 || arguments.size(1) == 0 || arguments.size(1) % blocks != 0)
-    fail<ShapeError>(name, where, "a {} is not (B, {} H), which goes with {} children, with an H of at least 1",
-                     describe(arguments), blocks, c.size());
-  std::int64_t size = arguments.size(1) / blocks;
-  for (std::size_t k = 0; k < c.size(); ++k)
-    check_fits_input(name, "c", c[k], {arguments.size(0), size}, arguments, where);
-  LSTMState state = c.size() <= most_children ? fused(arguments, c, size, where) : composed(arguments, c, size);
-  if (size_of(arguments.dtype()) != 2) return state;
-  return {to_if_needed(state.h, arguments.dtype()), to_if_needed(state.c, arguments.dtype())};
-} catch (const std::bad_alloc&) {
-  fail_for_memory(tree_lstm_cell_op.name, given_a.location());
+LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) {
+  return with_memory_error(tree_lstm_cell_op.name, given_a.location(), [&]() -> LSTMState {
+    const char* name = tree_lstm_cell_op.name;
+    Location where = given_a.location();
+    OpScope caller(where, name);
+    const AutocastArg a(Precision::full, given_a);
+    const Tensor& arguments = tensor_of(name, a);
+    std::vector<Tensor> memories;
+    if (is_autocasting()) {
+      for (const Tensor& memory : c) memories.push_back(autocast_operand(Precision::full, memory, where));
+      c = memories;
+    }
+    check_floating(name, arguments, where);
+    std::int64_t blocks = 3 + std::ssize(c);
+    if (arguments.rank() != 2 || arguments.size(1) == 0 || arguments.size(1) % blocks != 0)
+      fail<ShapeError>(name, where, "a {} is not (B, {} H), which goes with {} children, with an H of at least 1",
+                       describe(arguments), blocks, c.size());
+    std::int64_t size = arguments.size(1) / blocks;
+    for (std::size_t k = 0; k < c.size(); ++k)
+      check_fits_input(name, "c", c[k], {arguments.size(0), size}, arguments, where);
+    LSTMState state = c.size() <= most_children ? fused(arguments, c, size, where) : composed(arguments, c, size);
+    if (size_of(arguments.dtype()) != 2) return state;
+    return {to_if_needed(state.h, arguments.dtype()), to_if_needed(state.c, arguments.dtype())};
+  });
 }
 
 OpList detail::tree_cell_ops() {

@@ -1,7 +1,6 @@
 #include "tree_step.h"
 
 #include <array>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -179,31 +178,31 @@ LSTMState detail::tree_lstm_node(const Tensor& p, std::span<const LSTMState> chi
   return tree_lstm_cell(addmm(concat(arguments, -1), concat(h, 1), W_h), c);
 }
 
-LSTMState tree_lstm_cell(const Arg& given_p, std::span<const LSTMState> given_children, const Arg& given_W_h) try {
-  const char* name = "tree_lstm_cell";
-  Location where = given_p.location();
-  OpScope caller(where, name);
-  const AutocastArg p(Precision::full, given_p), W_h(Precision::full, given_W_h);
-  const Tensor &arguments = tensor_of(name, p), &weights = tensor_of(name, W_h);
-  if (given_children.empty()) fail<ShapeError>(name, where, "a node without children has no W_h; leave it out");
-  std::vector<LSTMState> children(given_children.begin(), given_children.end());
-  for (LSTMState& child : children)
-    child = {autocast_operand(Precision::full, child.h, where), autocast_operand(Precision::full, child.c, where)};
-  check_floating(name, arguments, where);
-  std::int64_t size = check_tree_weights(name, arguments, std::ssize(children), weights, where);
-  check_fits_input(name, "W_h", weights, weights.shape(), arguments, where);
-  const Tensor& rows = arguments.rank() == 2 ? arguments : children[0].h;
-  std::int64_t batch = rows.defined() && rows.rank() == 2 ? rows.size(0) : 0;
-  for (const LSTMState& child : children) {
-    check_fits_input(name, "h", child.h, {batch, size}, arguments, where);
-    check_fits_input(name, "c", child.c, {batch, size}, arguments, where);
-  }
-  if (size_of(arguments.dtype()) != 2) return tree_lstm_node(arguments, children, weights, where);
-  for (LSTMState& child : children) child = {widened(child.h), widened(child.c)};
-  LSTMState state = tree_lstm_node(widened(arguments), children, widened(weights), where);
-  return {to_if_needed(state.h, arguments.dtype()), to_if_needed(state.c, arguments.dtype())};
-} catch (const std::bad_alloc&) {
-  fail_for_memory("tree_lstm_cell", given_p.location());
+LSTMState tree_lstm_cell(const Arg& given_p, std::span<const LSTMState> given_children, const Arg& given_W_h) {
+  return with_memory_error("tree_lstm_cell", given_p.location(), [&]() -> LSTMState {
+    const char* name = "tree_lstm_cell";
+    Location where = given_p.location();
+    OpScope caller(where, name);
+    const AutocastArg p(Precision::full, given_p), W_h(Precision::full, given_W_h);
+    const Tensor &arguments = tensor_of(name, p), &weights = tensor_of(name, W_h);
+    if (given_children.empty()) fail<ShapeError>(name, where, "a node without children has no W_h; leave it out");
+    std::vector<LSTMState> children(given_children.begin(), given_children.end());
+    for (LSTMState& child : children)
+      child = {autocast_operand(Precision::full, child.h, where), autocast_operand(Precision::full, child.c, where)};
+    check_floating(name, arguments, where);
+    std::int64_t size = check_tree_weights(name, arguments, std::ssize(children), weights, where);
+    check_fits_input(name, "W_h", weights, weights.shape(), arguments, where);
+    const Tensor& rows = arguments.rank() == 2 ? arguments : children[0].h;
+    std::int64_t batch = rows.defined() && rows.rank() == 2 ? rows.size(0) : 0;
+    for (const LSTMState& child : children) {
+      check_fits_input(name, "h", child.h, {batch, size}, arguments, where);
+      check_fits_input(name, "c", child.c, {batch, size}, arguments, where);
+    }
+    if (size_of(arguments.dtype()) != 2) return tree_lstm_node(arguments, children, weights, where);
+    for (LSTMState& child : children) child = {widened(child.h), widened(child.c)};
+    LSTMState state = tree_lstm_node(widened(arguments), children, widened(weights), where);
+    return {to_if_needed(state.h, arguments.dtype()), to_if_needed(state.c, arguments.dtype())};
+  });
 }
 
 OpList detail::tree_step_ops() {

@@ -1,7 +1,6 @@
 #include "batch.h"
 
 #include <cstring>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -104,30 +103,30 @@ std::vector<Body*> tensors_of_example(Context& context, const char* op, const Te
 
 }  // namespace
 
-void leave_group(const char* op, const Tensor& x, Location where) try {
-  if (!(x.body().marks & Body::grouped)) [[likely]]
-    return;
-  Context& context = detail::context();
-  Storage* from = x.body().storage;
-  Extent extent(x.body());
-  std::vector<Body*> bodies = tensors_of_example(context, op, x, extent, where);
-  auto size = static_cast<std::int64_t>(size_of(x.dtype()));
-  NoRecord pause;
-  Unobserved unobserved(context);
-  Tensor shared = view_of(x, {(extent.end - extent.begin) / size}, {1},
-                          (extent.begin - static_cast<char*>(x.body().data)) / size, where);
-  Tensor own = copy(Arg(shared, where));
-  Storage* to = own.body().storage;
-  to->version.store(from->version.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  for (Body* body : bodies) {
-    body->data = static_cast<char*>(own.body().data) + (static_cast<char*>(body->data) - extent.begin);
-    body->marks = 0;
-    body->storage = to;
-    to->references.retain();
-    from->references.release();  // `shared` is another owner
-  }
-} catch (const std::bad_alloc&) {
-  fail_for_memory(op, where);
+void leave_group(const char* op, const Tensor& x, Location where) {
+  with_memory_error(op, where, [&] {
+    if (!(x.body().marks & Body::grouped)) [[likely]]
+      return;
+    Context& context = detail::context();
+    Storage* from = x.body().storage;
+    Extent extent(x.body());
+    std::vector<Body*> bodies = tensors_of_example(context, op, x, extent, where);
+    auto size = static_cast<std::int64_t>(size_of(x.dtype()));
+    NoRecord pause;
+    Unobserved unobserved(context);
+    Tensor shared = view_of(x, {(extent.end - extent.begin) / size}, {1},
+                            (extent.begin - static_cast<char*>(x.body().data)) / size, where);
+    Tensor own = copy(Arg(shared, where));
+    Storage* to = own.body().storage;
+    to->version.store(from->version.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    for (Body* body : bodies) {
+      body->data = static_cast<char*>(own.body().data) + (static_cast<char*>(body->data) - extent.begin);
+      body->marks = 0;
+      body->storage = to;
+      to->references.retain();
+      from->references.release();  // `shared` is another owner
+    }
+  });
 }
 
 // batch: y = x_1, x_2, … along axis 0;  dx_i = its rows of d

@@ -2,8 +2,6 @@
 
 #include <reel/ops/elementwise.h>
 
-#include <new>
-
 #include "../../core/memory_error.h"
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
@@ -86,22 +84,24 @@ constexpr OpInfo concat_op{
     .joining = by_other_axes,
 };
 
-Tensor concat(std::span<const Tensor> tensors, int axis, Location where) try {
-  Joined joined("concat", tensors, where);
-  axis = check_axis("concat", axis, tensors[0], where);
-  Shape shape = tensors[0].shape();
-  shape[axis] = 0;
-  for (const Tensor& part : tensors) {
-    Shape other = part.shape();
-    std::int64_t size = other.rank() == shape.rank() ? other[axis] : 0;
-    if (other.rank() == shape.rank()) other[axis] = shape[axis];
-    if (!(other == shape)) fail<ShapeError>("concat", where, "sizes differ off axis {}: {}", axis, shapes_of(tensors));
-    if (__builtin_add_overflow(shape[axis], size, &shape[axis]))
-      fail<ShapeError>("concat", where, "the sizes along axis {} are too large together: {}", axis, shapes_of(tensors));
-  }
-  return joined.run(concat_op, shape, axis, where);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("concat", where);
+Tensor concat(std::span<const Tensor> tensors, int axis, Location where) {
+  return with_memory_error("concat", where, [&] {
+    Joined joined("concat", tensors, where);
+    axis = check_axis("concat", axis, tensors[0], where);
+    Shape shape = tensors[0].shape();
+    shape[axis] = 0;
+    for (const Tensor& part : tensors) {
+      Shape other = part.shape();
+      std::int64_t size = other.rank() == shape.rank() ? other[axis] : 0;
+      if (other.rank() == shape.rank()) other[axis] = shape[axis];
+      if (!(other == shape))
+        fail<ShapeError>("concat", where, "sizes differ off axis {}: {}", axis, shapes_of(tensors));
+      if (__builtin_add_overflow(shape[axis], size, &shape[axis]))
+        fail<ShapeError>("concat", where, "the sizes along axis {} are too large together: {}", axis,
+                         shapes_of(tensors));
+    }
+    return joined.run(concat_op, shape, axis, where);
+  });
 }
 
 // stack: y at index i of a new axis is x_i;  dx_i = d at i
@@ -118,23 +118,23 @@ constexpr OpInfo stack_op{
     .joining = [](const Call& call) { return call.input(0).rank + 1 == max_rank ? Joining{} : by_other_axes(call); },
 };
 
-Tensor stack(std::span<const Tensor> tensors, int axis, Location where) try {
-  Joined joined("stack", tensors, where);
-  const Tensor& first = tensors[0];
-  for (const Tensor& part : tensors)
-    if (!(part.shape() == first.shape())) fail<ShapeError>("stack", where, "shapes differ: {}", shapes_of(tensors));
-  int rank = first.rank();
-  if (axis < -rank - 1 || axis > rank)
-    fail<ShapeError>("stack", where, "a new axis cannot be put in at {} of {}", axis, describe(first));
-  if (rank == max_rank)
-    fail<ShapeError>("stack", where, "{} has 8 axes already, the most there can be", describe(first));
-  if (axis < 0) axis += rank + 1;
-  Shape shape;
-  for (int i = 0; i <= rank; ++i)
-    shape.push_back(i == axis ? static_cast<std::int64_t>(tensors.size()) : first.body().dims[i < axis ? i : i - 1]);
-  return joined.run(stack_op, shape, axis, where);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("stack", where);
+Tensor stack(std::span<const Tensor> tensors, int axis, Location where) {
+  return with_memory_error("stack", where, [&] {
+    Joined joined("stack", tensors, where);
+    const Tensor& first = tensors[0];
+    for (const Tensor& part : tensors)
+      if (!(part.shape() == first.shape())) fail<ShapeError>("stack", where, "shapes differ: {}", shapes_of(tensors));
+    int rank = first.rank();
+    if (axis < -rank - 1 || axis > rank)
+      fail<ShapeError>("stack", where, "a new axis cannot be put in at {} of {}", axis, describe(first));
+    if (rank == max_rank)
+      fail<ShapeError>("stack", where, "{} has 8 axes already, the most there can be", describe(first));
+    if (axis < 0) axis += rank + 1;
+    Shape shape;
+    for (int i = 0; i <= rank; ++i)
+      shape.push_back(i == axis ? static_cast<std::int64_t>(tensors.size()) : first.body().dims[i < axis ? i : i - 1]);
+    return joined.run(stack_op, shape, axis, where);
+  });
 }
 
 OpList detail::concat_ops() {

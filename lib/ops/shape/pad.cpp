@@ -124,16 +124,16 @@ Tensor reflected(const Tensor& x, int axis, PadWidth width, Location where) {
 }
 
 // x with both ends of an axis extended by x itself.
-Tensor repeated(const Arg& x, int axis, PadWidth width) try {
-  std::int64_t size = x.tensor()->body().dims[axis];
-  std::vector<Tensor> parts;
-  if (std::int64_t part = width.before % size) parts.push_back(slice(x, axis, size - part));
-  std::int64_t whole = width.before / size + 1 + width.after / size;
-  parts.insert(parts.end(), static_cast<std::size_t>(whole), *x.tensor());
-  if (std::int64_t part = width.after % size) parts.push_back(slice(x, axis, 0, part));
-  return concat(parts, axis, x.location());
-} catch (const std::bad_alloc&) {
-  fail_for_memory("pad", x.location());
+Tensor repeated(const Arg& x, int axis, PadWidth width) {
+  return with_memory_error("pad", x.location(), [&] {
+    std::int64_t size = x.tensor()->body().dims[axis];
+    std::vector<Tensor> parts;
+    if (std::int64_t part = width.before % size) parts.push_back(slice(x, axis, size - part));
+    std::int64_t whole = width.before / size + 1 + width.after / size;
+    parts.insert(parts.end(), static_cast<std::size_t>(whole), *x.tensor());
+    if (std::int64_t part = width.after % size) parts.push_back(slice(x, axis, 0, part));
+    return concat(parts, axis, x.location());
+  });
 }
 
 // One element of an axis, repeated `width` times.

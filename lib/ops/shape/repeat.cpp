@@ -128,35 +128,35 @@ Tensor roll(const Arg& x, const Shape& shifts, const Shape& axes) {
   return rolled.is(tensor) ? copy(x) : rolled;
 }
 
-std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, MeshgridOptions options, Location where) try {
-  const char* name = "meshgrid";
-  OpScope caller(where, name);
-  int count = static_cast<int>(tensors.size());
-  if (tensors.empty() || tensors.size() > static_cast<std::size_t>(max_rank))
-    fail<ShapeError>(name, where, "takes one to {} tensors, not {}", max_rank, tensors.size());
-  // The axis of each tensor.
-  auto axis_of = [&](int k) { return options.indexing == GridIndexing::xy && count > 1 && k < 2 ? 1 - k : k; };
-  Shape shape;
-  for (int k = 0; k < count; ++k) shape.push_back(1);
-  for (int k = 0; k < count; ++k) {
-    const Tensor& tensor = tensor_of(name, Arg(tensors[static_cast<std::size_t>(k)], where));
-    if (tensor.rank() > 1) fail<ShapeError>(name, where, "tensor {} is not a vector: {}", k, describe(tensor));
-    if (tensor.dtype() != tensors[0].dtype())
-      fail<DTypeError>(name, where, "tensor {} is {}, not of the first one's dtype {}", k, describe(tensor),
-                       name_of(tensors[0].dtype()));
-    check_same_device(name, tensors[0], tensor, where);
-    shape[axis_of(k)] = tensor.numel();
-  }
-  std::vector<Tensor> grid;
-  for (int k = 0; k < count; ++k) {
-    const Tensor& tensor = tensors[static_cast<std::size_t>(k)];
-    Shape beside;
-    for (int axis = 0; axis < count; ++axis) beside.push_back(axis == axis_of(k) ? tensor.numel() : 1);
-    grid.push_back(expand(reshape(tensor, beside), shape));
-  }
-  return grid;
-} catch (const std::bad_alloc&) {
-  fail_for_memory("meshgrid", where);
+std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, MeshgridOptions options, Location where) {
+  return with_memory_error("meshgrid", where, [&]() -> std::vector<Tensor> {
+    const char* name = "meshgrid";
+    OpScope caller(where, name);
+    int count = static_cast<int>(tensors.size());
+    if (tensors.empty() || tensors.size() > static_cast<std::size_t>(max_rank))
+      fail<ShapeError>(name, where, "takes one to {} tensors, not {}", max_rank, tensors.size());
+    // The axis of each tensor.
+    auto axis_of = [&](int k) { return options.indexing == GridIndexing::xy && count > 1 && k < 2 ? 1 - k : k; };
+    Shape shape;
+    for (int k = 0; k < count; ++k) shape.push_back(1);
+    for (int k = 0; k < count; ++k) {
+      const Tensor& tensor = tensor_of(name, Arg(tensors[static_cast<std::size_t>(k)], where));
+      if (tensor.rank() > 1) fail<ShapeError>(name, where, "tensor {} is not a vector: {}", k, describe(tensor));
+      if (tensor.dtype() != tensors[0].dtype())
+        fail<DTypeError>(name, where, "tensor {} is {}, not of the first one's dtype {}", k, describe(tensor),
+                         name_of(tensors[0].dtype()));
+      check_same_device(name, tensors[0], tensor, where);
+      shape[axis_of(k)] = tensor.numel();
+    }
+    std::vector<Tensor> grid;
+    for (int k = 0; k < count; ++k) {
+      const Tensor& tensor = tensors[static_cast<std::size_t>(k)];
+      Shape beside;
+      for (int axis = 0; axis < count; ++axis) beside.push_back(axis == axis_of(k) ? tensor.numel() : 1);
+      grid.push_back(expand(reshape(tensor, beside), shape));
+    }
+    return grid;
+  });
 }
 
 }  // namespace reel

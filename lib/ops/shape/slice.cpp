@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
 
 #include "../../core/memory_error.h"
 #include "../../core/op_error.h"
@@ -161,52 +160,52 @@ std::vector<Tensor> split_evenly(const Tensor& x, std::int64_t count, std::int64
 
 }  // namespace
 
-std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, int axis) try {
-  const Tensor& tensor = tensor_of("split", x);
-  Location where = x.location();
-  axis = check_axis("split", axis, tensor, where);
-  std::int64_t left = tensor.body().dims[axis];
-  bool fits = true;
-  for (std::int64_t size : sizes) {
-    fits = fits && size >= 0 && size <= left;
-    left -= fits ? size : 0;
-  }
-  if (!fits || left != 0)
-    fail<ShapeError>("split", where, "the sizes {} do not add up to axis {} of {}",
-                     fmt::format("{}", fmt::join(sizes, " + ")), axis, describe(tensor));
-  Few<std::int64_t> numbers(sizes.size() + 1);
-  numbers[0] = axis;
-  std::copy(sizes.begin(), sizes.end(), numbers.begin() + 1);
-  return split_by(tensor, numbers, where);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("split", x.location());
+std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, int axis) {
+  return with_memory_error("split", x.location(), [&] {
+    const Tensor& tensor = tensor_of("split", x);
+    Location where = x.location();
+    axis = check_axis("split", axis, tensor, where);
+    std::int64_t left = tensor.body().dims[axis];
+    bool fits = true;
+    for (std::int64_t size : sizes) {
+      fits = fits && size >= 0 && size <= left;
+      left -= fits ? size : 0;
+    }
+    if (!fits || left != 0)
+      fail<ShapeError>("split", where, "the sizes {} do not add up to axis {} of {}",
+                       fmt::format("{}", fmt::join(sizes, " + ")), axis, describe(tensor));
+    Few<std::int64_t> numbers(sizes.size() + 1);
+    numbers[0] = axis;
+    std::copy(sizes.begin(), sizes.end(), numbers.begin() + 1);
+    return split_by(tensor, numbers, where);
+  });
 }
 
-std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis) try {
-  const Tensor& tensor = tensor_of("split", x);
-  if (size <= 0)
-    fail<ShapeError>("split", x.location(), "parts of size {} cannot be made of {}", size, describe(tensor));
-  axis = check_axis("split", axis, tensor, x.location());
-  std::int64_t whole = tensor.body().dims[axis];
-  std::int64_t count = whole == 0 ? 1 : (whole - 1) / size + 1;  // an empty axis has one part
-  return split_evenly(tensor, count, count == 1 ? whole : size, axis, x.location());
-} catch (const std::bad_alloc&) {
-  fail_for_memory("split", x.location());
+std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis) {
+  return with_memory_error("split", x.location(), [&] {
+    const Tensor& tensor = tensor_of("split", x);
+    if (size <= 0)
+      fail<ShapeError>("split", x.location(), "parts of size {} cannot be made of {}", size, describe(tensor));
+    axis = check_axis("split", axis, tensor, x.location());
+    std::int64_t whole = tensor.body().dims[axis];
+    std::int64_t count = whole == 0 ? 1 : (whole - 1) / size + 1;  // an empty axis has one part
+    return split_evenly(tensor, count, count == 1 ? whole : size, axis, x.location());
+  });
 }
 
-std::vector<Tensor> chunk(const Arg& x, std::int64_t count, int axis) try {
-  const Tensor& tensor = tensor_of("chunk", x);
-  if (count <= 0) fail<ShapeError>("chunk", x.location(), "{} parts cannot be made of {}", count, describe(tensor));
-  axis = check_axis("chunk", axis, tensor, x.location());
-  std::int64_t whole = tensor.body().dims[axis];
-  if (whole == 0 && count > (1 << 20))
-    fail<ShapeError>("chunk", x.location(), "{} empty parts of {} are more than anybody needs", count,
-                     describe(tensor));
-  if (whole == 0) return split_evenly(tensor, count, 0, axis, x.location());
-  std::int64_t size = (whole - 1) / count + 1;
-  return split_evenly(tensor, (whole - 1) / size + 1, size, axis, x.location());
-} catch (const std::bad_alloc&) {
-  fail_for_memory("chunk", x.location());
+std::vector<Tensor> chunk(const Arg& x, std::int64_t count, int axis) {
+  return with_memory_error("chunk", x.location(), [&]() -> std::vector<Tensor> {
+    const Tensor& tensor = tensor_of("chunk", x);
+    if (count <= 0) fail<ShapeError>("chunk", x.location(), "{} parts cannot be made of {}", count, describe(tensor));
+    axis = check_axis("chunk", axis, tensor, x.location());
+    std::int64_t whole = tensor.body().dims[axis];
+    if (whole == 0 && count > (1 << 20))
+      fail<ShapeError>("chunk", x.location(), "{} empty parts of {} are more than anybody needs", count,
+                       describe(tensor));
+    if (whole == 0) return split_evenly(tensor, count, 0, axis, x.location());
+    std::int64_t size = (whole - 1) / count + 1;
+    return split_evenly(tensor, (whole - 1) / size + 1, size, axis, x.location());
+  });
 }
 
 // flip: y_i = x_(n − 1 − i) along each axis of a set;  dx = d, flipped back

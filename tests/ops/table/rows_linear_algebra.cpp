@@ -343,7 +343,7 @@ Array solutions(const System& s, const Array& given, const std::vector<Matrix>& 
   shape.push_back(columns[-2]);
   shape.push_back(columns[-1]);
   Array whole{columns, right.values},
-      y = make(shape, [&](const Index&i) {
+      y = make(shape, [&](const Index& i) {
         Matrix b(columns[-2], columns[-1]);
         Index at_b = i;
         for (std::int64_t row = 0; row < b.rows; ++row)
