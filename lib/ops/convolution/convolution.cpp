@@ -38,13 +38,14 @@ View const* bias_of(const Call& call, View& view) {
 void count_filters(const View& y, const View& w) { count_products(y, w.numel / std::max<std::int64_t>(w.dims[0], 1)); }
 
 void accumulate_bias(Gradient& g) {
-  if (g.input_count() < 3 || !g.wants(2)) return;
+  constexpr std::size_t in_bias = 2;
+  if (g.input_count() <= in_bias || !g.wants(in_bias)) return;
   const Tensor& d = g.output();
   int channel = g.attributes<Convolution>().channels_last ? d.rank() - 1 : 1;
   Shape others;
   for (int axis = 0; axis < d.rank(); ++axis)
     if (axis != channel) others.push_back(axis);
-  g.accumulate(2, sum(d, others));
+  g.accumulate(in_bias, sum(d, others));
 }
 
 // Calls with the same filters and bias are joined along the batch axis.
@@ -64,11 +65,13 @@ constexpr OpInfo forward_op(const char* name, bool internal = false) {
               },
           .gradient =
               [](Gradient& g) {
+                enum { in_x, in_w };
                 const Tensor& d = g.output();
                 const auto& c = g.attributes<Convolution>();
-                if (g.wants(0))
-                  g.accumulate(0, backward_data(d, g.saved_input(1), nullptr, g.input_shape(0), c, g.where()));
-                if (g.wants(1)) g.accumulate(1, backward_weights(g.saved_input(0), d, g.input_shape(1), c, g.where()));
+                if (g.wants(in_x))
+                  g.accumulate(in_x, backward_data(d, g.saved_input(in_w), nullptr, g.input_shape(in_x), c, g.where()));
+                if (g.wants(in_w))
+                  g.accumulate(in_w, backward_weights(g.saved_input(in_x), d, g.input_shape(in_w), c, g.where()));
                 accumulate_bias(g);
               },
           .saves_input_for = {inputs({1}), inputs({0})},
@@ -93,10 +96,13 @@ constexpr OpInfo backward_data_op(const char* name, bool internal = false) {
               },
           .gradient =
               [](Gradient& g) {
+                enum { in_x, in_w };
                 const Tensor& d = g.output();
                 const auto& c = g.attributes<Convolution>();
-                if (g.wants(0)) g.accumulate(0, convolve(d, g.saved_input(1), nullptr, g.input_shape(0), c, g.where()));
-                if (g.wants(1)) g.accumulate(1, backward_weights(d, g.saved_input(0), g.input_shape(1), c, g.where()));
+                if (g.wants(in_x))
+                  g.accumulate(in_x, convolve(d, g.saved_input(in_w), nullptr, g.input_shape(in_x), c, g.where()));
+                if (g.wants(in_w))
+                  g.accumulate(in_w, backward_weights(d, g.saved_input(in_x), g.input_shape(in_w), c, g.where()));
                 accumulate_bias(g);
               },
           .saves_input_for = {inputs({1}), inputs({0})},
@@ -120,10 +126,13 @@ constexpr OpInfo convolution_backward_weights_op{
         },
     .gradient =
         [](Gradient& g) {
+          enum { in_x, in_d };
           const Tensor& w = g.output();
           const auto& c = g.attributes<Convolution>();
-          if (g.wants(0)) g.accumulate(0, backward_data(g.saved_input(1), w, nullptr, g.input_shape(0), c, g.where()));
-          if (g.wants(1)) g.accumulate(1, convolve(g.saved_input(0), w, nullptr, g.input_shape(1), c, g.where()));
+          if (g.wants(in_x))
+            g.accumulate(in_x, backward_data(g.saved_input(in_d), w, nullptr, g.input_shape(in_x), c, g.where()));
+          if (g.wants(in_d))
+            g.accumulate(in_d, convolve(g.saved_input(in_x), w, nullptr, g.input_shape(in_d), c, g.where()));
         },
     .saves_input_for = {inputs({1}), inputs({0})},
     .keeps_input_shapes = true,

@@ -31,8 +31,9 @@ constexpr OpInfo where_op{
         },
     .gradient =
         [](Gradient& g) {
-          if (g.wants(1)) g.accumulate(1, where(g.saved_input(0), g.output(), 0.0));
-          if (g.wants(2)) g.accumulate(2, where(g.saved_input(0), 0.0, g.output()));
+          enum { in_condition, in_a, in_b };
+          if (g.wants(in_a)) g.accumulate(in_a, where(g.saved_input(in_condition), g.output(), 0.0));
+          if (g.wants(in_b)) g.accumulate(in_b, where(g.saved_input(in_condition), 0.0, g.output()));
         },
     .saves_input_for = {inputs({1, 2})},
     .joining = by_elements,
@@ -106,10 +107,12 @@ constexpr OpInfo clamp_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &d = g.output(), &x = g.saved_input(0), &low = g.saved_input(1), &high = g.saved_input(2);
-          if (g.wants(0)) g.accumulate(0, where(logical_and(x >= low, x <= high), d, 0.0));
-          if (g.wants(1)) g.accumulate(1, where(logical_and(x < low, low <= high), d, 0.0));
-          if (g.wants(2)) g.accumulate(2, where(logical_or(x > high, low > high), d, 0.0));
+          enum { in_x, in_low, in_high };
+          const Tensor &d = g.output(), &x = g.saved_input(in_x), &low = g.saved_input(in_low),
+                       &high = g.saved_input(in_high);
+          if (g.wants(in_x)) g.accumulate(in_x, where(logical_and(x >= low, x <= high), d, 0.0));
+          if (g.wants(in_low)) g.accumulate(in_low, where(logical_and(x < low, low <= high), d, 0.0));
+          if (g.wants(in_high)) g.accumulate(in_high, where(logical_or(x > high, low > high), d, 0.0));
         },
     .saves_input_for = {inputs({0, 1, 2}), inputs({0, 1, 2}), inputs({0, 1, 2})},
     .joining = by_elements,
@@ -162,10 +165,12 @@ constexpr OpInfo lerp_op{
         },
     .gradient =
         [](Gradient& g) {
+          enum { in_a, in_b, in_weight };
           const Tensor& d = g.output();
-          if (g.wants(0)) g.accumulate(0, d * (1.0 - g.saved_input(2)));
-          if (g.wants(1)) g.accumulate(1, d * g.saved_input(2));
-          if (g.wants(2)) g.accumulate(2, d * (widened(g.saved_input(1)) - widened(g.saved_input(0))));
+          if (g.wants(in_a)) g.accumulate(in_a, d * (1.0 - g.saved_input(in_weight)));
+          if (g.wants(in_b)) g.accumulate(in_b, d * g.saved_input(in_weight));
+          if (g.wants(in_weight))
+            g.accumulate(in_weight, d * (widened(g.saved_input(in_b)) - widened(g.saved_input(in_a))));
         },
     .saves_input_for = {inputs({2}), inputs({2}), inputs({0, 1})},
     .joining = by_elements,

@@ -81,16 +81,17 @@ constexpr OpInfo attention_gradient_op{
 namespace {
 
 void accumulate_composed(Gradient& g) {
-  const Tensor &d = g.output(), &q = g.saved_input(0), &k = g.saved_input(1), &v = g.saved_input(2);
-  Tensor mask = g.input_count() > 3 ? g.saved_input(3) : Tensor();
+  enum { in_q, in_k, in_v, in_mask };
+  const Tensor &d = g.output(), &q = g.saved_input(in_q), &k = g.saved_input(in_k), &v = g.saved_input(in_v);
+  Tensor mask = g.input_count() > 3 ? g.saved_input(in_mask) : Tensor();
   const auto& attributes = g.attributes<AttentionAttributes>();
   Tensor weights = weights_of(q, k, mask, attributes);
-  if (g.wants(2)) g.accumulate(2, matmul(transpose(weights), d));
+  if (g.wants(in_v)) g.accumulate(in_v, matmul(transpose(weights), d));
   Tensor slopes = matmul(d, transpose(v));
   slopes = weights * (slopes - sum(weights * slopes, -1, {.keepdims = true}));
-  if (g.wants(0)) g.accumulate(0, matmul(slopes, k) * static_cast<double>(attributes.scale));
-  if (g.wants(1)) g.accumulate(1, matmul(transpose(slopes), q) * static_cast<double>(attributes.scale));
-  if (mask.defined() && g.wants(3)) g.accumulate(3, sum_to_if_needed(slopes, mask.shape()));
+  if (g.wants(in_q)) g.accumulate(in_q, matmul(slopes, k) * static_cast<double>(attributes.scale));
+  if (g.wants(in_k)) g.accumulate(in_k, matmul(transpose(slopes), q) * static_cast<double>(attributes.scale));
+  if (mask.defined() && g.wants(in_mask)) g.accumulate(in_mask, sum_to_if_needed(slopes, mask.shape()));
 }
 
 void accumulate_fused(Gradient& g) {

@@ -34,12 +34,13 @@ namespace {
 
 // The views of gradients that are not needed are empty.
 void accumulate_fused(Gradient& g, const Tensor& mean, const Tensor& variance) {
-  const Tensor &x = g.saved_input(0), &w = g.saved_input(1);
+  enum { in_x, in_w, in_b };
+  const Tensor &x = g.saved_input(in_x), &w = g.saved_input(in_w);
   Tensor d = contiguous_if_needed(g.output());
   const Tensor* inputs[] = {&d, &x, &w, &mean, &variance};
   const Shape none{0};
-  Shape x_shape = g.wants(0) ? x.shape() : none, w_shape = g.wants(1) ? w.shape() : none,
-        b_shape = g.wants(2) ? w.shape() : none;
+  Shape x_shape = g.wants(in_x) ? x.shape() : none, w_shape = g.wants(in_w) ? w.shape() : none,
+        b_shape = g.wants(in_b) ? w.shape() : none;
   const OutputSpec specs[] = {
       {x_shape, x.dtype(), x.device()}, {w_shape, w.dtype(), x.device()}, {b_shape, w.dtype(), x.device()}};
   Tensor outputs[3];
@@ -73,18 +74,20 @@ constexpr OpInfo batch_norm_op{
         },
     .gradient =
         [](Gradient& g) {
-          if (!g.recording()) return accumulate_fused(g, g.saved_output(1), g.saved_output(2));
-          const Tensor &x = g.saved_input(0), &w = g.saved_input(1);
+          enum { in_x, in_w, in_b };
+          enum { out_y, out_mean, out_variance };
+          if (!g.recording()) return accumulate_fused(g, g.saved_output(out_mean), g.saved_output(out_variance));
+          const Tensor &x = g.saved_input(in_x), &w = g.saved_input(in_w);
           Tensor d = folded(g.output()), all = folded(x), centred = all - mean_by_channel(all);
           Tensor inverse =
               rsqrt(mean_by_channel(square(centred)) + static_cast<double>(g.attributes<ChannelForm>().epsilon));
           Tensor normalised = centred * inverse;
-          if (g.wants(0)) {
+          if (g.wants(in_x)) {
             Tensor rest = d - mean_by_channel(d) - normalised * mean_by_channel(d * normalised);
-            g.accumulate(0, to_if_needed(reshape(rest * inverse * at_channels(w), x.shape()), x.dtype()));
+            g.accumulate(in_x, to_if_needed(reshape(rest * inverse * at_channels(w), x.shape()), x.dtype()));
           }
-          if (g.wants(1)) g.accumulate(1, sum(d * normalised, {0, 2}));
-          if (g.wants(2)) g.accumulate(2, sum(d, {0, 2}));
+          if (g.wants(in_w)) g.accumulate(in_w, sum(d * normalised, {0, 2}));
+          if (g.wants(in_b)) g.accumulate(in_b, sum(d, {0, 2}));
         },
     .saves_input_for = {inputs({0, 1, 2}), inputs({0, 1, 2})},
     .saves_output_for = {0, inputs({0, 1, 2}), inputs({0, 1, 2})},
@@ -105,19 +108,21 @@ constexpr OpInfo batch_norm_evaluation_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &x = g.saved_input(0), &w = g.saved_input(1), &mean = g.saved_input(3),
-                       &variance = g.saved_input(4);
-          if (!g.recording() && !g.wants(3) && !g.wants(4)) return accumulate_fused(g, mean, variance);
+          enum { in_x, in_w, in_b, in_mean, in_variance };
+          const Tensor &x = g.saved_input(in_x), &w = g.saved_input(in_w), &mean = g.saved_input(in_mean),
+                       &variance = g.saved_input(in_variance);
+          if (!g.recording() && !g.wants(in_mean) && !g.wants(in_variance)) return accumulate_fused(g, mean, variance);
           Tensor d = folded(g.output()), all = folded(x);
           Tensor variation = variance + static_cast<double>(g.attributes<ChannelForm>().epsilon);
           Tensor inverse = to_if_needed(rsqrt(variation), w.dtype()), slope = w * inverse;
           Tensor normalised =
               to_if_needed(to_if_needed(all, DType::f64) - at_channels(mean), w.dtype()) * at_channels(inverse);
-          if (g.wants(0)) g.accumulate(0, to_if_needed(reshape(d * at_channels(slope), x.shape()), x.dtype()));
-          if (g.wants(1)) g.accumulate(1, sum(d * normalised, {0, 2}));
-          if (g.wants(2)) g.accumulate(2, sum(d, {0, 2}));
-          if (g.wants(3)) g.accumulate(3, to_if_needed(-slope * sum(d, {0, 2}), DType::f64));
-          if (g.wants(4)) g.accumulate(4, to_if_needed(-0.5 * w * sum(d * normalised, {0, 2}), DType::f64) / variation);
+          if (g.wants(in_x)) g.accumulate(in_x, to_if_needed(reshape(d * at_channels(slope), x.shape()), x.dtype()));
+          if (g.wants(in_w)) g.accumulate(in_w, sum(d * normalised, {0, 2}));
+          if (g.wants(in_b)) g.accumulate(in_b, sum(d, {0, 2}));
+          if (g.wants(in_mean)) g.accumulate(in_mean, to_if_needed(-slope * sum(d, {0, 2}), DType::f64));
+          if (g.wants(in_variance))
+            g.accumulate(in_variance, to_if_needed(-0.5 * w * sum(d * normalised, {0, 2}), DType::f64) / variation);
         },
     .saves_input_for = {inputs({0, 1, 2, 3, 4}), inputs({0, 1, 2, 3, 4}), 0, inputs({0, 1, 2, 3, 4}),
                         inputs({0, 1, 2, 3, 4})},

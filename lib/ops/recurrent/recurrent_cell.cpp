@@ -41,8 +41,7 @@ void run(const OpInfo& op, std::span<const Tensor* const> inputs, const Tensor& 
   for (std::size_t i = 0; i < count; ++i) shapes[i] = {like.size(0), blocks[i] * size};
   auto specs = [&]<std::size_t... i>(std::index_sequence<i...>) {
     return std::array<OutputSpec, count>{OutputSpec(shapes[i], like.dtype(), like.device())...};
-  }
-  (std::make_index_sequence<count>());
+  }(std::make_index_sequence<count>());
   Call call{op, inputs, {}, specs, outputs, where};
   invoke(call);
 }
@@ -116,11 +115,12 @@ constexpr OpInfo lstm_cell_op{
         },
     .gradient =
         [](Gradient& g) {
+          enum { in_p, in_q, in_c, in_b };
           auto [da, dc] = lstm_gradients(g);
-          g.accumulate(0, da);
-          g.accumulate(1, da);
-          g.accumulate(2, dc);
-          if (g.input_count() > 3 && g.wants(3)) g.accumulate(3, da);
+          g.accumulate(in_p, da);
+          g.accumulate(in_q, da);
+          g.accumulate(in_c, dc);
+          if (g.input_count() > 3 && g.wants(in_b)) g.accumulate(in_b, da);
         },
     .saves_input_for = {0, 0, inputs({0, 1, 2, 3})},
     .saves_output_for = {0, inputs({0, 1, 2, 3}), inputs({0, 1, 2, 3})},
@@ -192,12 +192,14 @@ constexpr OpInfo gru_cell_op{
         },
     .gradient =
         [](Gradient& g) {
-          bool composed = g.recording() || g.has_output(1);
+          enum { in_p, in_q, in_h, in_b };
+          enum { out_h, out_work };
+          bool composed = g.recording() || g.has_output(out_work);
           auto [dp, dq, dh] = composed ? composed_gru_gradients(g) : fused_gru_gradients(g);
-          g.accumulate(0, dp);
-          g.accumulate(1, dq);
-          g.accumulate(2, dh);
-          if (g.wants(3)) g.accumulate(3, gru_bias_gradient(dp, dq));
+          g.accumulate(in_p, dp);
+          g.accumulate(in_q, dq);
+          g.accumulate(in_h, dh);
+          if (g.wants(in_b)) g.accumulate(in_b, gru_bias_gradient(dp, dq));
         },
     .saves_input_for = {0, 0, inputs({0, 1, 2, 3})},
     .saves_output_for = {0, inputs({0, 1, 2, 3})},

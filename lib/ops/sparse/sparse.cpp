@@ -39,9 +39,12 @@ struct detail::CSRAccess {
   static const Tensor& columns(const CSRMatrix& matrix) { return matrix.columns_; }
 };
 
-// Three ops that are each other's gradients. The floating inputs are followed by the offsets and columns.
+// Three ops that are each other's gradients.
 
 namespace {
+
+// The inputs of products with a sparse matrix, and of sampled ones of two dense matrices.
+enum CsrInput : std::uint8_t { in_values, in_dense, in_offsets, in_columns, in_left = in_values, in_right = in_dense };
 
 Tensor multiply(const Tensor& values, const Tensor& dense, const Tensor& offsets, const Tensor& columns,
                 Location where);
@@ -50,7 +53,7 @@ Tensor multiply_transposed(const Tensor& values, const Tensor& dense, std::int64
 Tensor sample(const Tensor& left, const Tensor& right, const Tensor& offsets, const Tensor& columns, Location where);
 
 RowPattern pattern_of(const Call& call, std::int64_t column_count) {
-  const View &offsets = call.input(2), &columns = call.input(3);
+  const View &offsets = call.input(in_offsets), &columns = call.input(in_columns);
   return {offsets.as<const std::int64_t>(), columns.as<const std::int32_t>(), offsets.numel - 1, column_count,
           columns.numel};
 }
@@ -71,10 +74,12 @@ constexpr OpInfo csr_matmul_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &d = g.output(), &offsets = g.saved_input(2), &columns = g.saved_input(3);
-          if (g.wants(0)) g.accumulate(0, sample(d, g.saved_input(1), offsets, columns, g.where()));
-          if (g.wants(1))
-            g.accumulate(1, multiply_transposed(g.saved_input(0), d, g.input_shape(1)[0], offsets, columns, g.where()));
+          const Tensor &d = g.output(), &offsets = g.saved_input(in_offsets), &columns = g.saved_input(in_columns);
+          if (g.wants(in_values))
+            g.accumulate(in_values, sample(d, g.saved_input(in_dense), offsets, columns, g.where()));
+          if (g.wants(in_dense))
+            g.accumulate(in_dense, multiply_transposed(g.saved_input(in_values), d, g.input_shape(in_dense)[0], offsets,
+                                                       columns, g.where()));
         },
     .saves_input_for = {inputs({1}), inputs({0}), inputs({0, 1}), inputs({0, 1})},
 };
@@ -91,9 +96,11 @@ constexpr OpInfo csr_transposed_matmul_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &d = g.output(), &offsets = g.saved_input(2), &columns = g.saved_input(3);
-          if (g.wants(0)) g.accumulate(0, sample(g.saved_input(1), d, offsets, columns, g.where()));
-          if (g.wants(1)) g.accumulate(1, multiply(g.saved_input(0), d, offsets, columns, g.where()));
+          const Tensor &d = g.output(), &offsets = g.saved_input(in_offsets), &columns = g.saved_input(in_columns);
+          if (g.wants(in_values))
+            g.accumulate(in_values, sample(g.saved_input(in_dense), d, offsets, columns, g.where()));
+          if (g.wants(in_dense))
+            g.accumulate(in_dense, multiply(g.saved_input(in_values), d, offsets, columns, g.where()));
         },
     .saves_input_for = {inputs({1}), inputs({0}), inputs({0, 1}), inputs({0, 1})},
     .internal = true,
@@ -112,15 +119,17 @@ Tensor rows_of_entries(const Tensor& offsets, std::int64_t entry_count) {
 // j, or v_e d_j to row i of a transposed product.
 template <const OpInfo& whole, bool transposed>
 void product_gradient_by_rows(Gradient& g) {
-  if (!g.wants(1) || !g.takes_rows(1)) return whole.gradient(g);
-  const Tensor &d = g.output(), &values = g.saved_input(0), &offsets = g.saved_input(2), &columns = g.saved_input(3);
-  if (g.wants(0)) {
-    const Tensor& x = g.saved_input(1);
-    g.accumulate(0, transposed ? sample(x, d, offsets, columns, g.where()) : sample(d, x, offsets, columns, g.where()));
+  if (!g.wants(in_dense) || !g.takes_rows(in_dense)) return whole.gradient(g);
+  const Tensor &d = g.output(), &values = g.saved_input(in_values), &offsets = g.saved_input(in_offsets),
+               &columns = g.saved_input(in_columns);
+  if (g.wants(in_values)) {
+    const Tensor& x = g.saved_input(in_dense);
+    g.accumulate(in_values,
+                 transposed ? sample(x, d, offsets, columns, g.where()) : sample(d, x, offsets, columns, g.where()));
   }
   Tensor rows = rows_of_entries(offsets, columns.numel()), across = to(columns, DType::i64);
   Tensor flowing = take(d, transposed ? across : rows, 0) * unsqueeze(values, 1);
-  g.accumulate_rows(1, transposed ? rows : across, flowing);
+  g.accumulate_rows(in_dense, transposed ? rows : across, flowing);
 }
 
 constexpr OpInfo by_rows(const OpInfo& whole, void (*gradient)(Gradient& g)) {
@@ -148,10 +157,12 @@ constexpr OpInfo csr_sampled_matmul_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &d = g.output(), &offsets = g.saved_input(2), &columns = g.saved_input(3);
-          if (g.wants(0)) g.accumulate(0, multiply(d, g.saved_input(1), offsets, columns, g.where()));
-          if (g.wants(1))
-            g.accumulate(1, multiply_transposed(d, g.saved_input(0), g.input_shape(1)[0], offsets, columns, g.where()));
+          const Tensor &d = g.output(), &offsets = g.saved_input(in_offsets), &columns = g.saved_input(in_columns);
+          if (g.wants(in_left))
+            g.accumulate(in_left, multiply(d, g.saved_input(in_right), offsets, columns, g.where()));
+          if (g.wants(in_right))
+            g.accumulate(in_right, multiply_transposed(d, g.saved_input(in_left), g.input_shape(in_right)[0], offsets,
+                                                       columns, g.where()));
         },
     .saves_input_for = {inputs({1}), inputs({0}), inputs({0, 1}), inputs({0, 1})},
     .internal = true,
