@@ -172,7 +172,7 @@ bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b) {
 }
 
 Joining joining_of(const Call& call) {
-  // What overwrites runs at once, and so does what makes a tensor from nothing, or makes none.
+  // Ops that overwrite, that have no operand, or that make no tensor run at once.
   if (call.inputs.empty() || call.outputs.empty() || call.outputs[0].defined() || call.op.writes_part) return {};
   return call.op.joining ? call.op.joining(call) : Joining{};
 }

@@ -22,7 +22,7 @@ enum class Operands : std::uint8_t {
   floating_compared,  ///< floating; the result is bool
 };
 
-/// What an element costs on a CPU, which decides how many must be to wake a second thread: less than 0.4 ns, some 1 ns,
+/// The cost of an element on a CPU, which decides how many elements are worth a second thread: less than 0.4 ns, some 1 ns,
 /// or more than 2 ns.
 enum class Cost : std::uint8_t { cheap, dear, slow };
 

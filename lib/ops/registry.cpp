@@ -64,7 +64,7 @@ std::span<const OpFamily> registered_ops() {
       family("resample", {resample_ops(), unfold_ops()},
              {"affine_grid", "grid_sample", "pixel_shuffle", "pixel_unshuffle"}),
       family("recurrent", {recurrent_cell_ops(), weight_product_ops(), lstm_step_ops(), tree_step_ops(),
-                           tree_cell_ops(), recurrent_ops(), whole_layer_ops()}),
+                           tree_cell_ops(), recurrent_ops(), fused_layer_ops()}),
       family("attention", {attention_ops()}),
       family("embedding", {embedding_ops()}),
       family("loss", {loss_ops(), ctc_ops()},

@@ -46,7 +46,7 @@ inline constexpr Axes all_axes{Axes::All{}};
 struct ReduceOptions {
   /// Keeps `sum(x, {1})`, where 1 is an axis, from being read as options.
   struct ByName {
-    /// Not made but as the default of `by_name`.
+    /// Only the default of `by_name` is made by it.
     explicit ByName() = default;
   } by_name{};  ///< not to be set: keeps a braced list of axes from being read as options
   /// Whether reduced axes stay, with size 1. Default false.

@@ -6,7 +6,7 @@
 
 namespace reel::debug {
 
-/// What a page shows.
+/// The contents of a page.
 struct PageContents {
   std::string title;
   std::string runs = {};        ///< the items of a JSON list of recordings; empty: none

@@ -16,7 +16,7 @@ namespace reel::debug {
 
 namespace {
 
-// What a report shows.
+// The recordings of a report.
 struct Runs {
   std::vector<RecordedRun> recordings;
   std::string json;   // the data of the recordings

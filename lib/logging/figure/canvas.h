@@ -21,7 +21,7 @@ class Canvas {
   /// Draws a straight line with round ends and smooth edges.
   void line(double x0, double y0, double x1, double y1, double thickness, Colour colour);
 
-  /// Which part of a text is at the given position.
+  /// The part of a text that is at the given position.
   enum class Anchor : std::uint8_t { start, middle, end };
   /// Draws a line of text whose capitals are `height` pixels high, above the baseline y. Characters beyond ASCII are
   /// boxes.

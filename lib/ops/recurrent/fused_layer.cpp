@@ -95,23 +95,23 @@ void run_fused_gradient(Call& call) {
                                         .overwrites_kept = attributes.overwrites_kept != 0});
 }
 
-constexpr OpInfo whole_gradient(const char* name) {
-  return {.name = name, .forward = run_whole_gradient, .internal = true, .needs_device = true};
+constexpr OpInfo fused_layer_gradient_op(const char* name) {
+  return {.name = name, .forward = run_fused_gradient, .internal = true, .needs_device = true};
 }
 
-constexpr OpInfo whole_lstm_gradient_op = whole_gradient("lstm_gradient");
-constexpr OpInfo whole_gru_gradient_op = whole_gradient("gru_gradient");
-constexpr OpInfo whole_rnn_gradient_op = whole_gradient("rnn_gradient");
+constexpr OpInfo fused_lstm_gradient_op = fused_layer_gradient_op("lstm_gradient");
+constexpr OpInfo fused_gru_gradient_op = fused_layer_gradient_op("gru_gradient");
+constexpr OpInfo fused_rnn_gradient_op = fused_layer_gradient_op("rnn_gradient");
 
-const OpInfo& whole_gradient_op_of(RecurrentCell cell) {
+const OpInfo& fused_gradient_op_of(RecurrentCell cell) {
   switch (cell) {
-    case RecurrentCell::lstm: return whole_lstm_gradient_op;
-    case RecurrentCell::gru: return whole_gru_gradient_op;
-    default: return whole_rnn_gradient_op;
+    case RecurrentCell::lstm: return fused_lstm_gradient_op;
+    case RecurrentCell::gru: return fused_gru_gradient_op;
+    default: return fused_rnn_gradient_op;
   }
 }
 
-void accumulate_whole_fused(Gradient& g) {
+void accumulate_at_once(Gradient& g) {
   NetAttributes net = g.attributes<FusedAttributes>().net;
   bool lstm = net.cell() == RecurrentCell::lstm;
   const Tensor &kept = g.saved_output(fused_kept), &packed = g.saved_input(lstm ? 7 : 6);
@@ -134,7 +134,7 @@ void accumulate_whole_fused(Gradient& g) {
   specs.emplace_back(h_0.body(), x.dtype());
   if (lstm) specs.emplace_back(h_0.body(), x.dtype());
   Tensor outputs[6];
-  Call call{whole_gradient_op_of(net.cell()), inputs,   bytes_of(attributes), specs,
+  Call call{fused_gradient_op_of(net.cell()), inputs,   bytes_of(attributes), specs,
             std::span(outputs, specs.size()), g.where()};
   invoke(call);
   auto give = [&](NetInput input, Tensor& gradient) {
@@ -148,36 +148,36 @@ void accumulate_whole_fused(Gradient& g) {
   if (lstm) give(in_c, outputs[5]);
 }
 
-void accumulate_whole_gradients(Gradient& g) {
-  if (!g.recording()) return accumulate_whole_fused(g);
+void accumulate_fused_gradients(Gradient& g) {
+  if (!g.recording()) return accumulate_at_once(g);
   accumulate_composed(g, [&](std::span<const Tensor> in) -> std::vector<Tensor> {
     NetOutput net = composed_net(in, g.attributes<FusedAttributes>().net, g.where());
     return {std::move(net.y), std::move(net.state.h), {}, std::move(net.state.c)};
   });
 }
 
-constexpr OpInfo whole_op(const char* name) {
+constexpr OpInfo fused_layer_op(const char* name) {
   constexpr InputSet every_input = 0xff;
   OpInfo op{.name = name,
-            .forward = run_whole,
-            .gradient = accumulate_whole_gradients,
-            .hidden_outputs = 1 << whole_kept,
+            .forward = run_fused,
+            .gradient = accumulate_fused_gradients,
+            .hidden_outputs = 1 << fused_kept,
             .internal = true,
             .needs_device = true};
-  op.saves_output_for[whole_y] = op.saves_output_for[whole_kept] = every_input;
+  op.saves_output_for[fused_y] = op.saves_output_for[fused_kept] = every_input;
   for (InputSet& set : op.saves_input_for) set = every_input;
   return op;
 }
 
-constexpr OpInfo whole_lstm_op = whole_op("lstm");
-constexpr OpInfo whole_gru_op = whole_op("gru");
-constexpr OpInfo whole_rnn_op = whole_op("rnn");
+constexpr OpInfo fused_lstm_op = fused_layer_op("lstm");
+constexpr OpInfo fused_gru_op = fused_layer_op("gru");
+constexpr OpInfo fused_rnn_op = fused_layer_op("rnn");
 
-const OpInfo& whole_op_of(RecurrentCell cell) {
+const OpInfo& fused_op_of(RecurrentCell cell) {
   switch (cell) {
-    case RecurrentCell::lstm: return whole_lstm_op;
-    case RecurrentCell::gru: return whole_gru_op;
-    default: return whole_rnn_op;
+    case RecurrentCell::lstm: return fused_lstm_op;
+    case RecurrentCell::gru: return fused_gru_op;
+    default: return fused_rnn_op;
   }
 }
 
@@ -202,15 +202,15 @@ std::optional<NetOutput> detail::run_fused_net(const std::array<Tensor, 7>& in, 
   std::vector<OutputSpec> specs{{rows, x.dtype(), x.device()}, state, {kept, DType::u8, x.device()}};
   if (lstm) specs.push_back(state);
   Tensor outputs[4];
-  Call call{whole_op_of(net.cell()), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
+  Call call{fused_op_of(net.cell()), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
   invoke(call);
   return NetOutput{std::move(outputs[fused_y]), {std::move(outputs[fused_h]), std::move(outputs[fused_c])}};
 }
 
-OpList detail::whole_layer_ops() {
-  static constexpr const OpInfo* ops[] = {&pack_weights_op,      &whole_lstm_op,          &whole_gru_op,
-                                          &whole_rnn_op,         &whole_lstm_gradient_op, &whole_gru_gradient_op,
-                                          &whole_rnn_gradient_op};
+OpList detail::fused_layer_ops() {
+  static constexpr const OpInfo* ops[] = {&pack_weights_op,      &fused_lstm_op,          &fused_gru_op,
+                                          &fused_rnn_op,         &fused_lstm_gradient_op, &fused_gru_gradient_op,
+                                          &fused_rnn_gradient_op};
   return ops;
 }
 

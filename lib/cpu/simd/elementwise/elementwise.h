@@ -2,7 +2,7 @@
 
 #include "../../../kernels/activation.h"
 
-// What fills the tables of elementwise kernels besides fill_elementwise. This header is compiled once per instruction
+// Functions that fill the tables of elementwise kernels, besides fill_elementwise. This header is compiled once per instruction
 // set.
 
 namespace reel::detail::inline REEL_TARGET {
