@@ -14,7 +14,6 @@ from pathlib import Path
 ONLY_CPU = {
     "block_loop": "the loop over contiguous blocks that the elementwise kernels share; cuda/device has that of a GPU",
     "element_summary": "a recording copies what is on a GPU to the CPU",
-    "elementwise": "calls what fills the slots of its folder",
     "instruction_set": "calls what fills the slots of one instruction set",
     "onednn": "cuda/libraries has the libraries of a GPU",
     "onednn_product": "cuda/libraries has the libraries of a GPU",
@@ -23,22 +22,24 @@ ONLY_CPU = {
 ONLY_CUDA = {
     "concat": "in copy on the CPU",
     "convert": "in copy on the CPU",
-    "convert_integers": "in copy on the CPU",
     "fingerprint": "tells whether a constant in device memory is still what it was",
     "indexed_sums": "in rows on the CPU, where the order of a sum is that of a loop",
     "randperm": "in random on the CPU; sorts by the sort kernel",
 }
 # Headers of lib/kernels that are no family of kernels.
 NO_FAMILIES = {
+    "activation": "the table of activation functions, which are in the lists of elementwise kernels",
     "element_summary": "what the CPU's kernel of that name returns, for recordings",
     "elementwise": "the lists from which each device makes its elementwise kernels",
     "kernel_table": "holds the tables of the families",
+    "row_parts": "divides the lists of elementwise kernels among objects",
 }
 # Headers of lib/kernels that are no family of ops.
 NO_OPS = {
     "element_summary": "no op calls it; tests/debug has the tests of recordings",
     "kernel_table": "holds the tables of the families",
     "optimise": "optimisers have no ops; tests/optim has their tests",
+    "row_parts": "divides the lists of elementwise kernels among objects",
 }
 # Headers of include/reel/ops without a file or folder in lib/ops.
 NO_FUNCTIONS = {"layout": "an enumeration that ops take"}
