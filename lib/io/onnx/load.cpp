@@ -10,7 +10,7 @@
 #include "../file.h"
 #include "message.h"
 #include "model_tensor.h"
-#include "run/run.h"
+#include "run.h"
 
 namespace reel::io::onnx {
 

@@ -477,13 +477,13 @@ void Writer::write_step(std::size_t index) {
   const char* op = step().op->name;
   if (drops_nothing()) return result(node("Identity", {in(0)}));
   if (is_random(op)) refuse("it draws random numbers; call the model's eval(), or pass them as an input");
-  WriteOp write = operator_of(op);
-  if (!write) refuse("ONNX has no counterpart; compute it outside of the exported function, or with other ops");
+  const Operator* row = operator_of(op);
+  if (!row) refuse("ONNX has no counterpart; compute it outside of the exported function, or with other ops");
   // A number of f32 beside halves.
   if (is_elementwise(*step().op) && input_count() > 1)
     for (std::size_t i = 0; i < input_count(); ++i)
       if (is_half(out().dtype()) && tensor(i).dtype() == f32) widen();
-  write(*this);
+  write_op(*this, *row);
 }
 
 Writer Writer::body_writer(OnnxGraph& graph) {

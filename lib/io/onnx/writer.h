@@ -158,15 +158,11 @@ class Writer {
   std::map<std::pair<ValueId, DType>, std::string> converted_;
 };
 
-/// Writes the nodes of an op.
-using WriteOp = void (*)(Writer& w);
-struct Operator {
-  std::string_view op;
-  WriteOp write;
-};
-
-/// How the op is written; null if ONNX has no counterpart.
-WriteOp operator_of(std::string_view op);
+struct Operator;
+/// The row of the op; null if ONNX has no counterpart.
+const Operator* operator_of(std::string_view op);
+/// Writes the nodes of the current step's op.
+void write_op(Writer& w, const Operator& row);
 /// True for ops whose results are drawn at random.
 bool is_random(std::string_view op);
 

@@ -1,7 +1,9 @@
-#include <cmath>
 #include <numbers>
 
+#include <reel/ops.h>
+
 #include "../../../ops/elementwise/attributes.h"
+#include "../../../ops/if_needed.h"
 #include "../model_tensor.h"
 #include "operators.h"
 
@@ -10,23 +12,6 @@ namespace reel::io::onnx {
 using namespace detail;
 
 namespace {
-
-/// A name of ONNX as a template argument.
-template <std::size_t size>
-struct Type {
-  char text[size];
-  constexpr Type(const char (&name)[size]) {
-    for (std::size_t i = 0; i < size; ++i) text[i] = name[i];
-  }
-};
-
-/// An operator of ONNX with the op's operands.
-template <Type type>
-void same(Writer& w) {
-  Names inputs;
-  for (std::size_t i = 0; i < w.input_count(); ++i) inputs.push_back(w.in(i));
-  w.result(w.node(type.text, inputs));
-}
 
 struct Expression {
   Writer& w;
@@ -181,7 +166,6 @@ void write_extreme(Writer& w) {
   w.result(w.node(largest ? "Max" : "Min", {w.in(0), w.in(1)}));
 }
 void write_clamp(Writer& w) { w.result(w.node("Min", {w.node("Max", {w.in(0), w.in(1)}), w.in(2)})); }
-void write_where(Writer& w) { w.result(w.node("Where", {w.in(0), w.in(1), w.in(2)})); }
 void write_lerp(Writer& w) {
   Expression e = of(w);
   w.result(e.add(w.in(0), e.mul(w.in(2), e.sub(w.in(1), w.in(0)))));
@@ -251,90 +235,132 @@ void write_copy_in_place(Writer& w) {
   w.result(w.node("Expand", {values, w.sizes(w.out_shape())}));
 }
 
+template <Tensor (*op)(const Arg&)>
+Results unary(const NodeCall& c) {
+  return {op(c.first())};
+}
+template <Tensor (*op)(const Arg&, const Arg&)>
+Results binary(const NodeCall& c) {
+  return {op(c.first(), c.in(1))};
+}
+// ONNX's Max, Min: any number of operands.
+template <Tensor (*op)(const Arg&, const Arg&)>
+Results of_all(const NodeCall& c) {
+  Tensor result = c.in(0);
+  for (std::size_t i = 1; i < c.input_count(); ++i) result = op(Arg(result, c.where()), c.in(i));
+  return {result};
+}
+
+Results divide(const NodeCall& c) {
+  const Tensor &a = c.in(0), &b = c.in(1);
+  if (is_floating(a.dtype())) return {div(c.first(), b)};
+  // Towards 0.
+  return {floor_divide(sub(c.first(), fmod(c.first(), b)), b)};
+}
+Results modulo(const NodeCall& c) {
+  if (c.integer("fmod", 0) != 0) return {fmod(c.first(), c.in(1))};
+  if (is_floating(c.in(0).dtype())) c.refuse("fmod has to be 1 for floating numbers");
+  return {mod(c.first(), c.in(1))};
+}
+Results choose(const NodeCall& c) { return {where(c.first(), c.in(1), c.in(2))}; }
+Results convert_to(const NodeCall& c) {
+  DType dtype;
+  if (!dtype_of(static_cast<OnnxType>(c.integer("to", 0)), dtype)) c.refuse("reel has no such element type");
+  return {to_if_needed(c.first(), dtype)};
+}
+Results run_identity(const NodeCall& c) { return {c.in(0)}; }
+Results leaky(const NodeCall& c) { return {leaky_relu(c.first(), {.slope = c.number("alpha", 0.01)})}; }
+Results constant(const NodeCall& c) {
+  for (const OnnxAttribute& attribute : c.node().attributes)
+    if (attribute.kind == OnnxAttribute::Kind::tensor) return {tensor_from(*attribute.tensor, model_name, c.where())};
+  c.refuse("it has no tensor");
+}
+
 }  // namespace
 
 std::span<const Operator> elementwise_operators() {
   static constexpr Operator table[] = {
-      {"neg", same<"Neg">},
-      {"abs", same<"Abs">},
-      {"sign", same<"Sign">},
-      {"square", write_square},
-      {"relu", write_relu},
-      {"floor", write_rounding<'f'>},
-      {"ceil", write_rounding<'c'>},
-      {"round", write_rounding<'r'>},
-      {"trunc", write_trunc},
-      {"reciprocal", same<"Reciprocal">},
-      {"sqrt", same<"Sqrt">},
-      {"rsqrt", write_rsqrt},
-      {"exp", same<"Exp">},
-      {"expm1", write_expm1},
-      {"log", same<"Log">},
-      {"log1p", write_log1p},
-      {"log2", write_log2},
-      {"log10", write_log10},
-      {"exp2", write_exp2},
-      {"logit", write_logit},
-      {"sin", same<"Sin">},
-      {"cos", same<"Cos">},
-      {"tan", same<"Tan">},
-      {"asin", same<"Asin">},
-      {"acos", same<"Acos">},
-      {"atan", same<"Atan">},
-      {"atan2", write_atan2},
-      {"sinh", same<"Sinh">},
-      {"cosh", same<"Cosh">},
-      {"asinh", same<"Asinh">},
-      {"acosh", same<"Acosh">},
-      {"atanh", same<"Atanh">},
-      {"tanh", same<"Tanh">},
-      {"sigmoid", same<"Sigmoid">},
-      {"sinc", write_sinc},
-      {"erf", same<"Erf">},
-      {"erfc", write_erfc},
-      {"isnan", write_test<false>},
-      {"isinf", write_test<true>},
-      {"isfinite", write_isfinite},
-      {"logical_and", write_logical<'&'>},
-      {"logical_or", write_logical<'|'>},
-      {"logical_xor", write_logical<'^'>},
-      {"logical_not", write_not},
-      {"bitwise_and", write_bitwise<'&'>},
-      {"bitwise_or", write_bitwise<'|'>},
-      {"bitwise_xor", write_bitwise<'^'>},
-      {"add", write_add},
-      {"sub", same<"Sub">},
-      {"mul", write_mul},
-      {"div", same<"Div">},
-      {"pow", same<"Pow">},
-      {"floor_divide", write_floor_divide},
-      {"mod", write_mod},
-      {"logaddexp", write_logaddexp},
-      {"equal", write_comparison<'='>},
-      {"not_equal", write_comparison<'!'>},
-      {"less", write_comparison<'<'>},
-      {"less_equal", write_comparison<'l'>},
-      {"greater", write_comparison<'>'>},
-      {"greater_equal", write_comparison<'g'>},
-      {"maximum", write_extreme<true>},
-      {"minimum", write_extreme<false>},
-      {"clamp", write_clamp},
-      {"where", write_where},
-      {"lerp", write_lerp},
-      {"leaky_relu", write_leaky_relu},
-      {"gelu", write_gelu},
-      {"silu", write_silu},
-      {"elu", write_elu},
-      {"selu", write_elu},
-      {"softplus", write_softplus},
-      {"hardtanh", write_hardtanh},
-      {"mish", write_mish},
-      {"hardswish", write_hardswish},
-      {"softsign", write_softsign},
-      {"to", write_to},
-      {"copy", write_identity},
-      {"stop_gradient", write_identity},
-      {"copy_", write_copy_in_place},
+      {"neg", "Neg", unary<reel::neg>},
+      {"abs", "Abs", unary<reel::abs>},
+      {"sign", "Sign", unary<reel::sign>},
+      {.ops = "square", .write = write_square},
+      {"relu", "Relu", unary<reel::relu>, write_relu},
+      {"floor", "Floor", unary<reel::floor>, write_rounding<'f'>},
+      {"ceil", "Ceil", unary<reel::ceil>, write_rounding<'c'>},
+      {"round", "Round", unary<reel::round>, write_rounding<'r'>},
+      {.ops = "trunc", .write = write_trunc},
+      {"reciprocal", "Reciprocal", unary<reel::reciprocal>},
+      {"sqrt", "Sqrt", unary<reel::sqrt>},
+      {.ops = "rsqrt", .write = write_rsqrt},
+      {"exp", "Exp", unary<reel::exp>},
+      {.ops = "expm1", .write = write_expm1},
+      {"log", "Log", unary<reel::log>},
+      {.ops = "log1p", .write = write_log1p},
+      {.ops = "log2", .write = write_log2},
+      {.ops = "log10", .write = write_log10},
+      {.ops = "exp2", .write = write_exp2},
+      {.ops = "logit", .write = write_logit},
+      {"sin", "Sin", unary<reel::sin>},
+      {"cos", "Cos", unary<reel::cos>},
+      {"tan", "Tan", unary<reel::tan>},
+      {"asin", "Asin", unary<reel::asin>},
+      {"acos", "Acos", unary<reel::acos>},
+      {"atan", "Atan", unary<reel::atan>},
+      {.ops = "atan2", .write = write_atan2},
+      {"sinh", "Sinh", unary<reel::sinh>},
+      {"cosh", "Cosh", unary<reel::cosh>},
+      {"asinh", "Asinh", unary<reel::asinh>},
+      {"acosh", "Acosh", unary<reel::acosh>},
+      {"atanh", "Atanh", unary<reel::atanh>},
+      {"tanh", "Tanh", unary<reel::tanh>},
+      {"sigmoid", "Sigmoid", unary<reel::sigmoid>},
+      {.ops = "sinc", .write = write_sinc},
+      {"erf", "Erf", unary<reel::erf>},
+      {.ops = "erfc", .write = write_erfc},
+      {"isnan", "IsNaN", unary<reel::isnan>, write_test<false>},
+      {"isinf", "IsInf", unary<reel::isinf>, write_test<true>},
+      {.ops = "isfinite", .write = write_isfinite},
+      {"logical_and", "And", binary<reel::logical_and>, write_logical<'&'>},
+      {"logical_or", "Or", binary<reel::logical_or>, write_logical<'|'>},
+      {"logical_xor", "Xor", binary<reel::logical_xor>, write_logical<'^'>},
+      {"logical_not", "Not", unary<reel::logical_not>, write_not},
+      {.ops = "bitwise_and", .write = write_bitwise<'&'>},
+      {.ops = "bitwise_or", .write = write_bitwise<'|'>},
+      {.ops = "bitwise_xor", .write = write_bitwise<'^'>},
+      {"add", "Add", binary<reel::add>, write_add},
+      {"sub", "Sub", binary<reel::sub>},
+      {"mul", "Mul", binary<reel::mul>, write_mul},
+      {"div", "Div", divide},
+      {"pow", "Pow", binary<reel::pow>},
+      {.ops = "floor_divide", .write = write_floor_divide},
+      {"mod", "Mod", modulo, write_mod},
+      {.ops = "logaddexp", .write = write_logaddexp},
+      {"equal", "Equal", binary<reel::equal>, write_comparison<'='>},
+      {.ops = "not_equal", .write = write_comparison<'!'>},
+      {"less", "Less", binary<reel::less>, write_comparison<'<'>},
+      {"less_equal", "LessOrEqual", binary<reel::less_equal>, write_comparison<'l'>},
+      {"greater", "Greater", binary<reel::greater>, write_comparison<'>'>},
+      {"greater_equal", "GreaterOrEqual", binary<reel::greater_equal>, write_comparison<'g'>},
+      {"maximum", "Max", of_all<reel::maximum>, write_extreme<true>},
+      {"minimum", "Min", of_all<reel::minimum>, write_extreme<false>},
+      {.ops = "clamp", .write = write_clamp},
+      {"where", "Where", choose},
+      {.ops = "lerp", .write = write_lerp},
+      // Written with a slope in the dtype of x, where the operator's own is an f32.
+      {"leaky_relu", "LeakyRelu", leaky, write_leaky_relu},
+      {.ops = "gelu", .write = write_gelu},
+      {.ops = "silu", .write = write_silu},
+      {.ops = "elu selu", .write = write_elu},
+      {.ops = "softplus", .write = write_softplus},
+      {.ops = "hardtanh", .write = write_hardtanh},
+      {.ops = "mish", .write = write_mish},
+      {.ops = "hardswish", .write = write_hardswish},
+      {.ops = "softsign", .write = write_softsign},
+      {"to", "Cast", convert_to, write_to},
+      {"copy stop_gradient", "Identity", run_identity},
+      {.ops = "copy_", .write = write_copy_in_place},
+      // Files of other programs have it; reel writes initialisers.
+      {.type = "Constant", .run = constant},
   };
   return table;
 }

@@ -1,3 +1,5 @@
+#include <reel/ops.h>
+
 #include "../../../ops/index/attributes.h"
 #include "operators.h"
 
@@ -67,20 +69,45 @@ void write_index_put(Writer& w) {
 // The result of the op: it was computed by the ops before it, as input 3.
 void write_scatter_reduce(Writer& w) { w.result(w.node("Identity", {w.in(3)})); }
 
+Results run_gather(const NodeCall& c) {
+  return {take(c.first(), c.in(1), c.axis(c.integer("axis", 0), c.in(0).rank()))};
+}
+
+Results run_gather_elements(const NodeCall& c) {
+  return {gather(c.first(), c.axis(c.integer("axis", 0), c.in(0).rank()), c.in(1))};
+}
+
+bool adds(const NodeCall& c) {
+  std::string reduction = c.text("reduction", "none");
+  if (reduction != "none" && reduction != "add") c.refuse("its reduction is neither 'none' nor 'add'");
+  return reduction == "add";
+}
+
+Results run_scatter_elements(const NodeCall& c) {
+  int axis = c.axis(c.integer("axis", 0), c.in(0).rank());
+  return {adds(c) ? scatter_add(c.first(), axis, c.in(1), c.in(2)) : scatter(c.first(), axis, c.in(1), c.in(2))};
+}
+
+// Indices (…, 1) of rows.
+Results run_scatter_nd(const NodeCall& c) {
+  const Tensor& indices = c.in(1);
+  if (indices.rank() == 0 || indices.size(-1) != 1) c.refuse("reel runs ScatterND on rows of axis 0 only");
+  Tensor rows = squeeze(Arg(indices, c.where()), -1);
+  return {index_put(c.first(), std::vector<Tensor>{rows}, c.in(2), {.accumulate = adds(c)})};
+}
+
 }  // namespace
 
 std::span<const Operator> index_operators() {
   static constexpr Operator table[] = {
-      {"take", write_take},
-      {"index_select", write_take},
-      {"embedding", write_take},
-      {"gather", write_gather},
-      {"scatter", write_scatter<false>},
-      {"scatter_add", write_scatter<true>},
-      {"index_add", write_index_add},
-      {"segment_sum", write_segment_sum},
-      {"index_put", write_index_put},
-      {"scatter_reduce", write_scatter_reduce},
+      {"take index_select embedding", "Gather", run_gather, write_take},
+      {"gather", "GatherElements", run_gather_elements, write_gather},
+      {"scatter", "ScatterElements", run_scatter_elements, write_scatter<false>},
+      {.ops = "scatter_add", .write = write_scatter<true>},
+      {"index_put", "ScatterND", run_scatter_nd, write_index_put},
+      {.ops = "index_add", .write = write_index_add},
+      {.ops = "segment_sum", .write = write_segment_sum},
+      {.ops = "scatter_reduce", .write = write_scatter_reduce},
   };
   return table;
 }

@@ -29,7 +29,8 @@ void write_nll_loss(Writer& w) { write_chosen(w, w.in_as(0, w.out().dtype())); }
 }  // namespace
 
 std::span<const Operator> loss_operators() {
-  static constexpr Operator table[] = {{"cross_entropy", write_cross_entropy}, {"nll_loss", write_nll_loss}};
+  static constexpr Operator table[] = {{.ops = "cross_entropy", .write = write_cross_entropy},
+                                       {.ops = "nll_loss", .write = write_nll_loss}};
   return table;
 }
 

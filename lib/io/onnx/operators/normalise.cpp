@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <reel/ops.h>
+
 #include "../../../ops/normalise/attributes.h"
 #include "operators.h"
 
@@ -155,19 +157,40 @@ void write_attention(Writer& w) {
   w.result(w.node("MatMul", {w.node("Where", {none, nothing, weights}), w.in(2)}));
 }
 
+template <bool logarithm>
+Results run_softmax(const NodeCall& c) {
+  int axis = c.axis(c.integer("axis", -1), c.in(0).rank());
+  return {logarithm ? log_softmax(c.first(), axis) : softmax(c.first(), axis)};
+}
+
+Results run_layer_norm(const NodeCall& c) {
+  const Tensor& x = c.in(0);
+  int axis = c.axis(c.integer("axis", -1), x.rank());
+  Shape shape;
+  for (int i = axis; i < x.rank(); ++i) shape.push_back(x.size(i));
+  NormaliseOptions options{.epsilon = c.number("epsilon", 1e-5)};
+  if (c.has(2)) return {layer_norm(c.first(), shape, c.in(1), c.in(2), options)};
+  return {layer_norm(c.first(), shape, c.in(1), options)};
+}
+
+Results run_batch_norm(const NodeCall& c) {
+  if (c.integer("training_mode", 0) != 0) c.refuse("it is in training mode");
+  double epsilon = c.number("epsilon", 1e-5);
+  return {batch_norm(c.first(), c.in(1), c.in(2), c.in(3), c.in(4), {.training = false, .epsilon = epsilon})};
+}
+
 }  // namespace
 
 std::span<const Operator> normalise_operators() {
   static constexpr Operator table[] = {
-      {"softmax", write_softmax<false>},
-      {"log_softmax", write_softmax<true>},
-      {"layer_norm", write_layer_norm},
-      {"rms_norm", write_rms_norm},
-      {"group_norm", write_group_norm},
-      {"instance_norm", write_group_norm},
-      {"batch_norm", write_batch_norm},
-      {"batch_norm_evaluation", write_batch_norm_evaluation},
-      {"scaled_dot_product_attention", write_attention},
+      {"softmax", "Softmax", run_softmax<false>, write_softmax<false>},
+      {"log_softmax", "LogSoftmax", run_softmax<true>, write_softmax<true>},
+      {"layer_norm", "LayerNormalization", run_layer_norm, write_layer_norm},
+      {.ops = "rms_norm", .write = write_rms_norm},
+      {.ops = "group_norm instance_norm", .write = write_group_norm},
+      {.ops = "batch_norm", .write = write_batch_norm},
+      {"batch_norm_evaluation", "BatchNormalization", run_batch_norm, write_batch_norm_evaluation},
+      {.ops = "scaled_dot_product_attention", .write = write_attention},
   };
   return table;
 }

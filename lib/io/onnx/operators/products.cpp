@@ -1,10 +1,12 @@
+#include <reel/ops.h>
+
 #include "operators.h"
 
 namespace reel::io::onnx {
 
-namespace {
+using namespace detail;
 
-void write_matmul(Writer& w) { w.result(w.node("MatMul", {w.in(0), w.in(1)})); }
+namespace {
 
 // c + a b
 void write_addmm(Writer& w) {
@@ -12,12 +14,28 @@ void write_addmm(Writer& w) {
   w.result(w.node("Add", {w.in(0), w.node("MatMul", {w.in(1), w.in(2)})}));
 }
 
-void write_det(Writer& w) { w.result(w.node("Det", {w.in(0)})); }
+Results run_matmul(const NodeCall& c) { return {matmul(c.first(), c.in(1))}; }
+Results run_det(const NodeCall& c) { return {det(c.first())}; }
+
+Results run_gemm(const NodeCall& c) {
+  Tensor a = c.integer("transA", 0) != 0 ? transpose(c.first()) : c.in(0);
+  Tensor b = c.integer("transB", 0) != 0 ? transpose(Arg(c.in(1), c.where())) : c.in(1);
+  double alpha = c.number("alpha", 1), beta = c.number("beta", 1);
+  if (!c.has(2)) {
+    Tensor product = matmul(Arg(a, c.where()), b);
+    return {alpha == 1 ? product : mul(Arg(product, c.where()), alpha)};
+  }
+  return {addmm(Arg(c.in(2), c.where()), a, b, {.beta = beta, .alpha = alpha})};
+}
 
 }  // namespace
 
 std::span<const Operator> product_operators() {
-  static constexpr Operator table[] = {{"matmul", write_matmul}, {"addmm", write_addmm}, {"det", write_det}};
+  static constexpr Operator table[] = {
+      {"matmul", "MatMul", run_matmul},
+      {"addmm", "Gemm", run_gemm, write_addmm},
+      {"det", "Det", run_det},
+  };
   return table;
 }
 

@@ -1,5 +1,9 @@
 #include "../../../ops/recurrent/recurrent.h"
 
+#include <array>
+
+#include <reel/ops.h>
+
 #include "operators.h"
 
 namespace reel::io::onnx {
@@ -105,8 +109,17 @@ void write_tree_step(Writer& w) {
   write_tree_state(w, gates, c);
 }
 
+// For each block of ONNX's weights, the index of reel's.
+std::span<const std::size_t> block_order(RecurrentCell cell) {
+  static constexpr std::array<std::size_t, 4> lstm{0, 3, 1, 2};
+  static constexpr std::array<std::size_t, 3> gru{1, 0, 2};
+  if (cell == RecurrentCell::lstm) return lstm;
+  if (cell == RecurrentCell::gru) return gru;
+  return std::span(lstm).first(1);
+}
+
 // A weight (I, blocks H) as ONNX's (1, blocks H, I), or a bias as (1, blocks H): the blocks in another order.
-std::string reordered(Writer& w, const std::string& x, bool is_bias, const std::vector<std::size_t>& order,
+std::string reordered(Writer& w, const std::string& x, bool is_bias, std::span<const std::size_t> order,
                       std::int64_t size) {
   Names parts = blocks(w, is_bias ? x : w.transposed(x, {1, 0}), 0, static_cast<std::int64_t>(order.size()), size),
         ordered;
@@ -134,9 +147,7 @@ void write_net(Writer& w) {
   bool lstm = cell == RecurrentCell::lstm, gru = cell == RecurrentCell::gru;
   std::int64_t size = hidden_size(w);
   std::size_t runs = w.run_count();
-  std::vector<std::size_t> order = lstm  ? std::vector<std::size_t>{0, 3, 1, 2}
-                                   : gru ? std::vector<std::size_t>{1, 0, 2}
-                                         : std::vector<std::size_t>{0};
+  std::span<const std::size_t> order = block_order(cell);
   auto block_count = static_cast<std::int64_t>(order.size());
   DType dtype = w.tensor(in_x).dtype();
   Numbers steps = w.in_size(in_counts, 0), batch = w.in_size(in_h, 0);
@@ -171,20 +182,76 @@ void write_net(Writer& w) {
   w.result(4, w.node("Squeeze", {y[2], w.integers({0})}));
 }
 
+// Blocks of a weight (1, blocks H, I) or bias (1, blocks H) of ONNX in reel's order, transposed.
+Tensor in_order(const Tensor& x, std::span<const std::size_t> order, bool is_bias) {
+  Tensor own = is_bias ? x : transpose(x);
+  std::vector<Tensor> parts = chunk(own, static_cast<std::int64_t>(order.size()), -1), ordered(order.size());
+  for (std::size_t block = 0; block < order.size(); ++block) ordered[order[block]] = parts[block];
+  return concat(ordered, -1);
+}
+
+template <RecurrentCell cell>
+Results run_recurrent(const NodeCall& c) {
+  constexpr bool is_lstm = cell == RecurrentCell::lstm, is_gru = cell == RecurrentCell::gru;
+  std::span<const std::size_t> order = block_order(cell);
+  CallerScope caller(c.where());
+  const Tensor &x = c.in(0), &W = c.in(1), &R = c.in(2);
+  std::string direction = c.text("direction", "forward");
+  std::int64_t size = c.integer("hidden_size", 0), rows;
+  bool reverse = direction == "reverse";
+  if (direction != "forward" && !reverse) c.refuse("it has two directions");
+  if (c.has(4)) c.refuse("it has lengths of sequences");
+  if (c.has_attribute("clip") || c.has_attribute("layout") || c.integer("input_forget", 0) != 0)
+    c.refuse("reel has no such attribute");
+  if (x.rank() != 3 || W.rank() != 3 || R.rank() != 3 || W.size(0) != 1 || size < 1 ||
+      __builtin_mul_overflow(size, order.size(), &rows) || W.size(1) != rows || R.shape() != Shape{1, W.size(1), size})
+    c.refuse("its weights do not fit");
+  const std::vector<std::string>* activations = c.texts("activations");
+  bool is_relu = !is_lstm && !is_gru && activations && activations->size() == 1 && activations->front() == "Relu";
+  if (activations && !is_relu) c.refuse("reel has no such activations");
+  RecurrentWeights weights{in_order(squeeze(W, 0), order, false), in_order(squeeze(R, 0), order, false)};
+  if (is_gru && c.integer("linear_before_reset", 0) == 0) c.refuse("its reset gate is before the product");
+  if (c.has(3)) {
+    const Tensor& b = c.in(3);
+    if (b.shape() != Shape{1, 2 * W.size(1)}) c.refuse("its biases do not fit");
+    std::vector<Tensor> both = chunk(squeeze(b, 0), 2, 0);
+    if (is_gru) {
+      std::vector<Tensor> p = chunk(both[0], 3, 0), q = chunk(both[1], 3, 0);
+      weights.bias = concat({p[1] + q[1], p[0] + q[0], p[2], q[2]}, 0);
+    } else {
+      weights.bias = in_order(both[0] + both[1], order, true);
+    }
+  }
+  Tensor from = reverse ? flip(x, 0) : x, h = c.has(5) ? c.in(5) : Tensor(), y, last, memory;
+  if (is_lstm) {
+    LSTMOutput found = lstm(from, {h, c.has(6) ? c.in(6) : Tensor()}, weights);
+    y = found.output, last = found.h_n, memory = found.c_n;
+  } else if (is_gru) {
+    RecurrentOutput found = gru(from, h, weights);
+    y = found.output, last = found.h_n;
+  } else {
+    RNNOptions options;
+    options.activation = is_relu ? RNNActivation::relu : RNNActivation::tanh;
+    RecurrentOutput found = rnn(from, h, weights, options);
+    y = found.output, last = found.h_n;
+  }
+  return {unsqueeze(reverse ? flip(y, 0) : y, 1), last, memory};
+}
+
 }  // namespace
 
 std::span<const Operator> recurrent_operators() {
   static constexpr Operator table[] = {
-      {"lstm_cell", write_lstm_cell},
-      {"weight_product", write_weight_product},
-      {"lstm_step", write_lstm_step},
-      {"gru_cell", write_gru_cell},
-      {"rnn_cell", write_rnn_cell},
-      {"tree_lstm_cell", write_tree_cell},
-      {"tree_lstm_step", write_tree_step},
-      {"lstm", write_net},
-      {"gru", write_net},
-      {"rnn", write_net},
+      {.ops = "lstm_cell", .write = write_lstm_cell},
+      {.ops = "weight_product", .write = write_weight_product},
+      {.ops = "lstm_step", .write = write_lstm_step},
+      {.ops = "gru_cell", .write = write_gru_cell},
+      {.ops = "rnn_cell", .write = write_rnn_cell},
+      {.ops = "tree_lstm_cell", .write = write_tree_cell},
+      {.ops = "tree_lstm_step", .write = write_tree_step},
+      {"lstm", "LSTM", run_recurrent<RecurrentCell::lstm>, write_net},
+      {"gru", "GRU", run_recurrent<RecurrentCell::gru>, write_net},
+      {"rnn", "RNN", run_recurrent<RecurrentCell::rnn_tanh>, write_net},
   };
   return table;
 }

@@ -1,6 +1,8 @@
 #include <cmath>
-#include <numbers>
 
+#include <reel/ops.h>
+
+#include "../../../ops/if_needed.h"
 #include "../../../ops/reduce/attributes.h"
 #include "operators.h"
 
@@ -131,25 +133,73 @@ void write_topk(Writer& w) {
   w.result(0, found[1]);
 }
 
+Shape axes_of(const NodeCall& c, std::vector<std::int64_t> axes) {
+  int rank = c.in(0).rank();
+  if (axes.empty())
+    for (int axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  if (axes.size() > static_cast<std::size_t>(max_rank)) c.refuse("it reduces more than 8 axes");
+  return Shape(std::span(axes.data(), axes.size()));
+}
+
+using Reduce = Tensor (*)(const Arg&, const Shape&, ReduceOptions);
+
+template <Reduce reduce>
+Results run_reduction(const NodeCall& c) {
+  Tensor y = reduce(c.first(), axes_of(c, c.integers("axes")), {.keepdims = c.integer("keepdims", 1) != 0});
+  return {to_if_needed(Arg(y, c.where()), c.in(0).dtype())};
+}
+
+Results run_sum(const NodeCall& c) {
+  std::vector<std::int64_t> axes = c.has(1) ? c.list(1) : std::vector<std::int64_t>();
+  if (axes.empty() && c.integer("noop_with_empty_axes", 0) != 0) return {c.in(0)};
+  Tensor y = sum(c.first(), axes_of(c, axes), {.keepdims = c.integer("keepdims", 1) != 0});
+  return {to_if_needed(Arg(y, c.where()), c.in(0).dtype())};
+}
+
+template <bool largest>
+Results run_arg(const NodeCall& c) {
+  if (c.integer("select_last_index", 0) != 0) c.refuse("it selects the last of equal elements");
+  int axis = c.axis(c.integer("axis", 0), c.in(0).rank());
+  ReduceOptions options{.keepdims = c.integer("keepdims", 1) != 0};
+  return {largest ? argmax(c.first(), axis, options) : argmin(c.first(), axis, options)};
+}
+
+Results run_cumsum(const NodeCall& c) {
+  if (c.integer("exclusive", 0) != 0) c.refuse("it leaves out each element itself");
+  int axis = c.axis(c.scalar_of(1), c.in(0).rank());
+  bool reverse = c.integer("reverse", 0) != 0;
+  Tensor x = reverse ? flip(c.first(), axis) : c.in(0);
+  Tensor y = cumsum(Arg(x, c.where()), axis);
+  if (reverse) y = flip(Arg(y, c.where()), axis);
+  return {to_if_needed(Arg(y, c.where()), c.in(0).dtype())};
+}
+
+Results run_topk(const NodeCall& c) {
+  int axis = c.axis(c.integer("axis", -1), c.in(0).rank());
+  auto [values, indices] = topk(c.first(), c.scalar_of(1), axis, {.largest = c.integer("largest", 1) != 0});
+  return {values, indices};
+}
+
 }  // namespace
 
 std::span<const Operator> reduce_operators() {
   static constexpr Operator table[] = {
-      {"sum", write_sum},
-      {"prod", write_prod},
-      {"max", write_extreme_of<true>},
-      {"min", write_extreme_of<false>},
-      {"any", write_truth<true>},
-      {"all", write_truth<false>},
-      {"argmax", write_arg_extreme<true>},
-      {"argmin", write_arg_extreme<false>},
-      {"var", write_variance<false>},
-      {"std", write_variance<true>},
-      {"norm", write_norm},
-      {"logsumexp", write_logsumexp},
-      {"cumsum", write_cumsum},
-      {"sort", write_topk},
-      {"topk", write_topk},
+      {"sum", "ReduceSum", run_sum, write_sum},
+      {"prod", "ReduceProd", run_reduction<static_cast<Reduce>(reel::prod)>, write_prod},
+      {"max", "ReduceMax", run_reduction<static_cast<Reduce>(reel::max)>, write_extreme_of<true>},
+      {"min", "ReduceMin", run_reduction<static_cast<Reduce>(reel::min)>, write_extreme_of<false>},
+      {.ops = "any", .write = write_truth<true>},
+      {.ops = "all", .write = write_truth<false>},
+      {"argmax", "ArgMax", run_arg<true>, write_arg_extreme<true>},
+      {"argmin", "ArgMin", run_arg<false>, write_arg_extreme<false>},
+      {.ops = "var", .write = write_variance<false>},
+      {.ops = "std", .write = write_variance<true>},
+      {.ops = "norm", .write = write_norm},
+      {"logsumexp", "ReduceLogSumExp", run_reduction<static_cast<Reduce>(reel::logsumexp)>, write_logsumexp},
+      {"cumsum", "CumSum", run_cumsum, write_cumsum},
+      {"sort topk", "TopK", run_topk, write_topk},
+      // A part of variances and norms; reel records a mean as a sum and a quotient.
+      {.type = "ReduceMean", .run = run_reduction<static_cast<Reduce>(reel::mean)>},
   };
   return table;
 }

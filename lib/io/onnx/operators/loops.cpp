@@ -2,7 +2,7 @@
 #include <reel/io/onnx.h>
 #include <reel/ops.h>
 
-#include "run.h"
+#include "operators.h"
 
 namespace reel::io::onnx {
 
@@ -65,8 +65,9 @@ Results run_loop(const NodeCall& c) {
 
 }  // namespace
 
-std::span<const Runner> loop_runners() {
-  static constexpr Runner table[] = {{"Scan", run_scan}, {"Loop", run_loop}};
+// scan.cpp writes them: loops of a traced function are steps of their own, not ops.
+std::span<const Operator> loop_operators() {
+  static constexpr Operator table[] = {{.type = "Scan", .run = run_scan}, {.type = "Loop", .run = run_loop}};
   return table;
 }
 

@@ -8,8 +8,8 @@
 
 #include <reel/tensor.h>
 
-#include "../../../core/fail.h"
-#include "../model.h"
+#include "../../core/fail.h"
+#include "model.h"
 
 namespace reel::io::onnx {
 
@@ -76,18 +76,6 @@ class NodeCall {
 
 using Results = std::vector<Tensor>;
 using RunNode = Results (*)(const NodeCall& call);
-struct Runner {
-  std::string_view type;
-  RunNode run;
-};
-
-std::span<const Runner> elementwise_runners();
-std::span<const Runner> shape_runners();
-std::span<const Runner> index_runners();
-std::span<const Runner> reduce_runners();
-std::span<const Runner> layer_runners();
-std::span<const Runner> loop_runners();
-
 /// How a node of this type runs; null if that is not supported.
 RunNode runner_of(std::string_view type);
 /// Runs the nodes of a graph; its inputs and initialisers are in `tensors`. Returns its outputs.

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "../../../core/printable.h"
+#include "../../core/printable.h"
 
 namespace reel::io::onnx {
 
@@ -109,18 +109,6 @@ Shape NodeCall::shape(const std::vector<std::int64_t>& sizes) const {
       refuse(fmt::format("its result would have more than {} elements", most_result_elements));
   }
   return Shape(std::span(sizes.data(), sizes.size()));
-}
-
-RunNode runner_of(std::string_view type) {
-  static const auto table = [] {
-    std::unordered_map<std::string_view, RunNode> made;
-    for (auto family :
-         {elementwise_runners(), shape_runners(), index_runners(), reduce_runners(), layer_runners(), loop_runners()})
-      for (const Runner& one : family) made.emplace(one.type, one.run);
-    return made;
-  }();
-  auto found = table.find(type);
-  return found == table.end() ? nullptr : found->second;
 }
 
 Results run_graph(const OnnxGraph& graph, TensorsByName& tensors, Location where) {
