@@ -19,6 +19,18 @@ void check_close(const Tensor& a, const Tensor& b, double tolerance = 1e-12) {
   if (a.numel() > 0) CHECK(max(abs(a - b)).item() < tolerance);
 }
 
+// A module's options have no value for what it does not do.
+template <class Options>
+concept Projects = requires { Options{.projection = 2}; } || requires { Options{.projection{2}}; };
+template <class Options>
+concept Stacks = requires { Options{.layers = 2}; };
+template <class Options>
+concept Activates = requires { Options{.activation = RNNActivation::relu}; };
+static_assert(Projects<nn::LSTMOptions> && Projects<nn::LSTMCellOptions>);
+static_assert(!Projects<nn::GRUOptions> && !Projects<nn::GRUCellOptions> && !Projects<nn::RNNLayerOptions>);
+static_assert(Stacks<nn::GRUOptions> && !Stacks<nn::GRUCellOptions> && !Stacks<nn::LSTMCellOptions>);
+static_assert(Activates<nn::RNNCellOptions> && Activates<nn::RNNLayerOptions> && !Activates<nn::LSTMOptions>);
+
 nn::Packed ragged(std::int64_t width) { return {draw({10, width}), {3, 0, 1, 4, 2}}; }
 
 // Each layer as h, with c behind it where there is one: (output, h_n, c_n) of Packed, and of one sequence (T, 1, I).

@@ -88,6 +88,7 @@ class Api:
 
     def __init__(self):
         self.functions, self.structs, self.enums, self.overloaded_axis = [], {}, {}, set()
+        self.templates = {}
 
     def read(self, header, scope=""):
         for head, body in declarations(without_comments(header.read_text(encoding="utf-8"))):
@@ -96,11 +97,22 @@ class Api:
                 self.enums[match[1]] = (scope, names)
             elif body is not None and (match := re.fullmatch(r"struct (\w+)", head)):
                 self.structs[match[1]] = (scope, self.fields(body))
+            elif match := re.fullmatch(r"template <class Cell, bool is_layer> struct (\w+)", head):
+                self.templates[match[1]] = body
+            elif match := re.fullmatch(r"using (\w+) = (\w+)<(\w+)Cell, (true|false)>", head):
+                owners = {match[3], "Layer"} if match[4] == "true" else {match[3]}
+                self.structs[match[1]] = (scope, self.fields_of_owners(self.templates[match[2]], owners))
             elif match := re.match(r"template <std::integral Axis> Tensor (\w+)\(", head):
                 self.overloaded_axis.add(match[1])
             elif scope == "" and body is None:
                 if match := re.fullmatch(r"([\w:<>]+) (\w+)\((.*)\)", head):
                     self.functions.append((match[2], match[1], split_at_commas(match[3])))
+
+    @classmethod
+    def fields_of_owners(cls, body, owners):
+        """The data members of a struct without those of type LSTMOption<…> and the like whose owner is another module."""
+        body = re.sub(r"\b(\w+)Option<([\w:]+)>", lambda option: option[2] if option[1] in owners else "NoOption", body)
+        return [field for field in cls.fields(body) if field[0] != "NoOption"]
 
     @staticmethod
     def fields(body):
@@ -114,7 +126,7 @@ class Api:
                 continue
             for entry in split_at_commas(match[2]):
                 name, _, default = (part.strip() for part in entry.partition("="))
-                name = name.removesuffix("{}")
+                name = re.sub(r"\{[^{}]*\}$", "", name)
                 if re.fullmatch(r"\w+", name):
                     found.append((match[1], name, default))
         return found
@@ -291,7 +303,7 @@ def main():
     for header in sorted((include / "ops").glob("*.h")):
         api.read(header)
     for folder in ("nn", "optim"):
-        for header in sorted((include / folder).glob("*.h")):
+        for header in sorted((include / folder).rglob("*.h")):
             api.read(header, folder + "::")
     writer = Writer(api)
     rows = writer.rows()

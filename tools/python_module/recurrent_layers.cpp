@@ -8,15 +8,15 @@ namespace reel::python {
 namespace {
 
 // Layers over sequences x (T, B, I): (x, state=None, lengths=None) gives a named tuple with output and the last states.
-template <class Layer, class Options, class State>
+template <class Layer>
 void sequence_layer(nb::module_& m, const char* name) {
-  layer_class<Layer, Options, std::int64_t, std::int64_t>(m, name, "input_size", "hidden_size")
+  layer_class<Layer, typename Layer::Options, std::int64_t, std::int64_t>(m, name, "input_size", "hidden_size")
       .def(
           "__call__",
           [name](const Layer& self, const nb::object& x, const nb::object& state, const nb::object& lengths) {
             Location where = caller_location();
             Arg input = read_arg({x.ptr(), name, "x", where});
-            State first{};
+            typename Layer::State first{};
             if (!state.is_none()) read_value(Place{state.ptr(), name, "state", where}, first);
             Tensor steps = optional_tensor(lengths, name, "lengths", where);
             return nb::steal(to_python(run_layer(where, [&] { return self(input, first, steps); })));
@@ -25,15 +25,16 @@ void sequence_layer(nb::module_& m, const char* name) {
 }
 
 // One step: (x, state) gives the next state.
-template <class Cell, class Options, class State>
+template <class Cell>
 void cell(nb::module_& m, const char* name) {
-  layer_class<Cell, Options, std::int64_t, std::int64_t>(m, name, "input_size", "hidden_size")
+  layer_class<Cell, nn::RecurrentModuleOptions<Cell, false>, std::int64_t, std::int64_t>(m, name, "input_size",
+                                                                                         "hidden_size")
       .def(
           "__call__",
           [name](const Cell& self, const nb::object& x, const nb::object& state) {
             Location where = caller_location();
             Arg input = read_arg({x.ptr(), name, "x", where});
-            State before{};
+            nn::StateOf<Cell> before{};
             read_value(Place{state.ptr(), name, "state", where}, before);
             return nb::steal(to_python(run_layer(where, [&] { return self(input, before); })));
           },
@@ -49,12 +50,12 @@ void cell(nb::module_& m, const char* name) {
 }  // namespace
 
 void add_recurrent_layers(nb::module_& m) {
-  sequence_layer<nn::LSTM, nn::LSTMOptions, LSTMState>(m, "LSTM");
-  sequence_layer<nn::GRU, nn::GRUOptions, Tensor>(m, "GRU");
-  sequence_layer<nn::RNN, nn::RNNLayerOptions, Tensor>(m, "RNN");
-  cell<nn::LSTMCell, nn::LSTMCellOptions, LSTMState>(m, "LSTMCell");
-  cell<nn::GRUCell, nn::GRUCellOptions, Tensor>(m, "GRUCell");
-  cell<nn::RNNCell, nn::RNNCellOptions, Tensor>(m, "RNNCell");
+  sequence_layer<nn::LSTM>(m, "LSTM");
+  sequence_layer<nn::GRU>(m, "GRU");
+  sequence_layer<nn::RNN>(m, "RNN");
+  cell<nn::LSTMCell>(m, "LSTMCell");
+  cell<nn::GRUCell>(m, "GRUCell");
+  cell<nn::RNNCell>(m, "RNNCell");
   layer_class<nn::EmbeddingBag, nn::EmbeddingBagLayerOptions, std::int64_t, std::int64_t>(m, "EmbeddingBag", "count",
                                                                                           "size")
       .def(

@@ -3,22 +3,10 @@
 #include <optional>
 
 #include <reel/nn/module.h>
+#include <reel/nn/recurrent/options.h>
 #include <reel/ops/recurrent.h>
 
 namespace reel::nn {
-
-/// Options of GRUCell.
-struct GRUCellOptions {
-  Initialiser input_initialiser = {},  ///< of W_x, each gate's block by itself; null (default): uniform on ±1/√H
-      recurrent_initialiser = {},      ///< of W_h, each gate's block by itself; null (default): uniform on ±1/√H
-      bias_initialiser = {};  ///< of the bias, each gate's block by itself; null (default): uniform on ±1/√H
-  DType dtype = DType::f32;   ///< the parameters' dtype, floating; default f32
-  /// bf16 or f16: W_x and W_h, which stay f32 parameters, are rounded to it in every product, so that on a CPU a step of
-  /// few examples reads half as many bytes; see RecurrentWeights. Unset (default), or `dtype`: not rounded.
-  std::optional<DType> weight_dtype = {};
-  /// The generator of the initial values; null (default): this thread's `default_generator()`.
-  Generator* generator = nullptr;
-};
 
 /// One step of a gated recurrent unit: `gru_cell`, whose equations are in ops/recurrent.h, with parameters. x: (B, I),
 /// h: (B, H). All parameters are initialised uniformly on ±1/√H.

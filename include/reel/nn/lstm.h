@@ -3,36 +3,13 @@
 #include <optional>
 
 #include <reel/nn/module.h>
+#include <reel/nn/recurrent/options.h>
 #include <reel/ops/recurrent.h>
 
 namespace reel::nn {
 
 /// The state of an LSTM, carried from step to step.
 using reel::LSTMState;
-
-/// Options of LSTMCell.
-struct LSTMCellOptions {
-  /// Added to the initial bias of the forget gate; 1 makes a new cell remember. Default 0.
-  /// Source: Jozefowicz et al., An empirical exploration of recurrent network architectures (ICML 2015).
-  double forget_bias = 0;
-  /// The width P of h, in [0, H): h' = (o tanh(c')) W_r. 0 (default): no projection, P is H.
-  /// Source: Sak et al., Long short-term memory recurrent neural network architectures for large scale acoustic
-  /// modeling (2014).
-  std::int64_t projection = 0;
-  /// Whether to normalise: a = norm(x W_x) + norm(h W_h) + b and h' = o tanh(norm(c')), each norm with a scale of its
-  /// own, the last with a shift. Default false.
-  /// Source: Ba et al., Layer normalization (2016), supplement.
-  bool layer_norm = false;
-  Initialiser input_initialiser = {},  ///< of W_x, each gate's block by itself; null (default): uniform on ±1/√H
-      recurrent_initialiser = {},      ///< of W_h, each gate's block by itself; null (default): uniform on ±1/√H
-      bias_initialiser = {};  ///< of the bias, each gate's block by itself; null (default): uniform on ±1/√H
-  DType dtype = DType::f32;   ///< the parameters' dtype, floating; default f32
-  /// bf16 or f16: W_x and W_h, which stay f32 parameters, are rounded to it in every product, so that on a CPU a step of
-  /// few examples reads half as many bytes; see RecurrentWeights. Unset (default), or `dtype`: not rounded.
-  std::optional<DType> weight_dtype = {};
-  /// The generator of the initial values; null (default): this thread's `default_generator()`.
-  Generator* generator = nullptr;
-};
 
 /// One step of a long short-term memory: `lstm_cell`, whose equations are in ops/recurrent.h, with parameters. x: (B,
 /// I), h: (B, P) and c: (B, H); P is H unless there is a projection. Parameters are initialised uniformly on ±1/√H,

@@ -3,23 +3,10 @@
 #include <optional>
 
 #include <reel/nn/module.h>
+#include <reel/nn/recurrent/options.h>
 #include <reel/ops/recurrent.h>
 
 namespace reel::nn {
-
-/// Options of RNNCell.
-struct RNNCellOptions {
-  RNNActivation activation = RNNActivation::tanh;  ///< default tanh
-  Initialiser input_initialiser = {},              ///< of W_x; null (default): uniform on ±1/√H
-      recurrent_initialiser = {},                  ///< of W_h; null (default): uniform on ±1/√H
-      bias_initialiser = {};                       ///< of the bias; null (default): uniform on ±1/√H
-  DType dtype = DType::f32;                        ///< the parameters' dtype, floating; default f32
-  /// bf16 or f16: W_x and W_h, which stay f32 parameters, are rounded to it in every product, so that on a CPU a step of
-  /// few examples reads half as many bytes; see RecurrentWeights. Unset (default), or `dtype`: not rounded.
-  std::optional<DType> weight_dtype = {};
-  /// The generator of the initial values; null (default): this thread's `default_generator()`.
-  Generator* generator = nullptr;
-};
 
 /// One step of a plain recurrent net: `rnn_cell`, h' = act(x W_x + h W_h + b), with parameters.
 /// x: (B, I), h: (B, H). All parameters are initialised uniformly on ±1/√H.

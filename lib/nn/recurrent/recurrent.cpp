@@ -25,16 +25,6 @@ RecurrentForm form_of(const char* name, const Options& options, Location where) 
   return {options.bidirectional, options.variational, options.dropout, options.merge};
 }
 
-// Adds the cells of all layers, whose outputs have width `width`.
-template <class Cell, class Options>
-void add_nets(ModuleList<Cell>& nets, std::int64_t input_size, std::int64_t hidden_size, std::int64_t width,
-              std::int64_t layers, const RecurrentForm& form, const Options& options, Location where) {
-  std::int64_t directions = form.bidirectional ? 2 : 1;
-  std::int64_t parts = form.merge == MergeDirections::concat ? directions : 1;
-  for (std::int64_t net = 0; net < layers * directions; ++net)
-    nets.push_back(Cell(net < directions ? input_size : parts * width, hidden_size, options, where), where);
-}
-
 Sequences sequences_of(const char* name, const Tensor& x, const Tensor& lengths, std::int64_t input_size) {
   if (x.rank() != 3 || x.size(2) != input_size)
     fail<ShapeError>(name, {}, "the input {} is not (T, B, {})", describe(x), input_size);
@@ -61,7 +51,15 @@ Tensor dropped(const Tensor& rows, const Tensor& counts, const RecurrentForm& fo
   return rows * index_select(dropout(masks, {.probability = form.dropout}), 0, tensor(sequences));
 }
 
-constexpr const char* lstm_name = "LSTM";
+template <class Cell>
+constexpr const char* layer_name = "LSTM";
+template <>
+constexpr const char* layer_name<GRUCell> = "GRU";
+template <>
+constexpr const char* layer_name<RNNCell> = "RNN";
+
+template <class Cell>
+constexpr bool is_lstm = std::is_same_v<Cell, LSTMCell>;
 
 RecurrentCell kind_of(const LSTMCell&) { return RecurrentCell::lstm; }
 RecurrentCell kind_of(const GRUCell&) { return RecurrentCell::gru; }
@@ -69,29 +67,21 @@ RecurrentCell kind_of(const RNNCell& cell) {
   return cell.activation == RNNActivation::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
 }
 
-// The width of h; that of c, 0 if there is none.
-std::int64_t h_width_of(const LSTMCell& cell) { return cell.output_size(); }
-std::int64_t c_width_of(const LSTMCell& cell) { return cell.hidden_size(); }
 template <class Cell>
-std::int64_t h_width_of(const Cell& cell) {
-  return cell.hidden_size();
-}
-template <class Cell>
-std::int64_t c_width_of(const Cell&) {
-  return 0;
-}
-
-bool is_plain(const LSTMCell& cell) { return cell.is_plain(); }
-template <class Cell>
-bool is_plain(const Cell&) {
-  return true;
+bool is_plain(const Cell& cell) {
+  if constexpr (is_lstm<Cell>)
+    return cell.is_plain();
+  else
+    return true;
 }
 
 // Calls the cell for one step, so that its hooks run.
-LSTMState call_cell(const LSTMCell& cell, const Tensor& x, const LSTMState& state) { return cell(x, state); }
 template <class Cell>
 LSTMState call_cell(const Cell& cell, const Tensor& x, const LSTMState& state) {
-  return {cell(x, state.h), {}};
+  if constexpr (is_lstm<Cell>)
+    return cell(x, state);
+  else
+    return {cell(x, state.h), {}};
 }
 
 // Runs a cell with hooks, or one that is not plain, step by step; another one as one op.
@@ -104,7 +94,7 @@ NetOutput run_cell_over(const char* name, const Cell& cell, const Sequences& seq
     return run_steps(rows, before, counts, reverse, step);
   }
   RecurrentWeights weights = autocast_operand(cell.weights(), {});
-  if constexpr (std::is_same_v<Cell, LSTMCell>)
+  if constexpr (is_lstm<Cell>)
     if (!cell.is_plain()) {
       check_fits_input(name, "W_h", weights.W_h, weights.W_h.shape(), sequences.input, {});
       check_fits_input(name, "W_x", weights.W_x, weights.W_x.shape(), sequences.input, {});
@@ -128,7 +118,8 @@ LSTMOutput run_module(const char* name, const ModuleList<Cell>& nets, const Recu
     weights.push_back(nets[net].weights());
   if (weights.size() == nets.size())
     return run_nets(name, kind_of(nets[0]), sequences, state, weights, form.bidirectional, between, {});
-  RecurrentLayers layers{name, nets.size(), form.bidirectional, h_width_of(nets[0]), c_width_of(nets[0]), {}};
+  std::int64_t c_width = is_lstm<Cell> ? nets[0].hidden_size() : 0;
+  RecurrentLayers layers{name, nets.size(), form.bidirectional, nets[0].W_h.size(0), c_width, {}};
   if (!concatenates)
     layers.merge = [&](const Tensor& a, const Tensor& b) { return merge_directions(a, b, form.merge); };
   auto run = [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
@@ -138,108 +129,75 @@ LSTMOutput run_module(const char* name, const ModuleList<Cell>& nets, const Recu
       layers, sequences, state, [&] { return nets.parameters(); }, run, between);
 }
 
-RecurrentOutput without_memory(LSTMOutput output) { return {std::move(output.output), std::move(output.h_n)}; }
-
 }  // namespace
 
-LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, LSTMOptions options, Location where)
-    : nets(*this, "nets"), form_(form_of(lstm_name, options, where)) {
-  LSTMCellOptions cell{.forget_bias = options.forget_bias,
-                       .projection = options.projection,
-                       .layer_norm = options.layer_norm,
-                       .input_initialiser = options.input_initialiser,
-                       .recurrent_initialiser = options.recurrent_initialiser,
-                       .bias_initialiser = options.bias_initialiser,
-                       .dtype = options.dtype,
-                       .weight_dtype = options.weight_dtype,
-                       .generator = options.generator};
-  std::int64_t width = options.projection > 0 ? options.projection : hidden_size;
-  add_nets(nets, input_size, hidden_size, width, options.layers, form_, cell, where);
+template <class Cell>
+RecurrentLayer<Cell>::RecurrentLayer(std::int64_t input_size, std::int64_t hidden_size, Options options, Location where)
+    : nets(*this, "nets"), form_(form_of(layer_name<Cell>, options, where)) {
+  RecurrentModuleOptions<Cell, false> cell{.forget_bias = options.forget_bias,
+                                           .projection = options.projection,
+                                           .layer_norm = options.layer_norm,
+                                           .activation = options.activation,
+                                           .input_initialiser = options.input_initialiser,
+                                           .recurrent_initialiser = options.recurrent_initialiser,
+                                           .bias_initialiser = options.bias_initialiser,
+                                           .dtype = options.dtype,
+                                           .weight_dtype = options.weight_dtype,
+                                           .generator = options.generator};
+  std::int64_t directions = form_.bidirectional ? 2 : 1;
+  std::int64_t parts = form_.merge == MergeDirections::concat ? directions : 1;
+  for (std::int64_t net = 0; net < options.layers * directions; ++net) {
+    std::int64_t size = net < directions ? input_size : parts * nets[0].W_h.size(0);
+    nets.push_back(Cell(size, hidden_size, cell, where), where);
+  }
 }
 
-LSTMOutput LSTM::operator()(const Arg& x, const LSTMState& state, const Tensor& lengths) const try {
-  return call(lstm_name, {tensor_of(lstm_name, x), state.h, state.c}, x.location(),
-              [&](const Tensor& x, const Tensor& h, const Tensor& c) {
-                Sequences sequences = sequences_of(lstm_name, x, lengths, nets[0].input_size());
-                return padded_as(run_module(lstm_name, nets, form_, is_training(), sequences, {h, c}), x);
-              });
-} catch (const std::bad_alloc&) {
-  fail_for_memory(lstm_name, x.location());
+template <class Cell>
+template <class F>
+typename RecurrentLayer<Cell>::Output RecurrentLayer<Cell>::call_with(const Tensor& x, const State& state,
+                                                                      Location where, F f) const {
+  if constexpr (is_lstm<Cell>)
+    return call(layer_name<Cell>, {x, state.h, state.c}, where, [&](const Tensor& x, const Tensor& h, const Tensor& c) {
+      return f(x, {h, c});
+    });
+  else
+    return call(layer_name<Cell>, {x, state}, where, [&](const Tensor& x, const Tensor& h) {
+      LSTMOutput all = f(x, {h, {}});
+      return RecurrentOutput{std::move(all.output), std::move(all.h_n)};
+    });
 }
 
-PackedLSTMOutput LSTM::operator()(const Packed& x, const LSTMState& state, Location where) const try {
-  check_packed(lstm_name, x, where);
-  LSTMOutput result = call(lstm_name, {x.elements, state.h, state.c}, where,
-                           [&](const Tensor& elements, const Tensor& h, const Tensor& c) {
-                             Sequences sequences = sequences_of(lstm_name, elements, x, nets[0].input_size());
-                             return run_module(lstm_name, nets, form_, is_training(), sequences, {h, c});
-                           });
-  return {x.with(result.output), std::move(result.h_n), std::move(result.c_n)};
-} catch (const std::bad_alloc&) {
-  fail_for_memory(lstm_name, where);
-}
-
-GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, GRUOptions options, Location where)
-    : nets(*this, "nets"), form_(form_of("GRU", options, where)) {
-  GRUCellOptions cell{.input_initialiser = options.input_initialiser,
-                      .recurrent_initialiser = options.recurrent_initialiser,
-                      .bias_initialiser = options.bias_initialiser,
-                      .dtype = options.dtype,
-                      .weight_dtype = options.weight_dtype,
-                      .generator = options.generator};
-  add_nets(nets, input_size, hidden_size, hidden_size, options.layers, form_, cell, where);
-}
-
-RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, RNNLayerOptions options, Location where)
-    : nets(*this, "nets"), form_(form_of("RNN", options, where)) {
-  RNNCellOptions cell{.activation = options.activation,
-                      .input_initialiser = options.input_initialiser,
-                      .recurrent_initialiser = options.recurrent_initialiser,
-                      .bias_initialiser = options.bias_initialiser,
-                      .dtype = options.dtype,
-                      .weight_dtype = options.weight_dtype,
-                      .generator = options.generator};
-  add_nets(nets, input_size, hidden_size, hidden_size, options.layers, form_, cell, where);
-}
-
-RecurrentOutput GRU::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const try {
-  return call("GRU", {tensor_of("GRU", x), h}, x.location(), [&](const Tensor& x, const Tensor& h) {
-    Sequences sequences = sequences_of("GRU", x, lengths, nets[0].input_size());
-    return padded_as(without_memory(run_module("GRU", nets, form_, is_training(), sequences, {h, {}})), x);
+template <class Cell>
+typename RecurrentLayer<Cell>::Output RecurrentLayer<Cell>::operator()(const Arg& x, const State& state,
+                                                                       const Tensor& lengths) const try {
+  const char* name = layer_name<Cell>;
+  return call_with(tensor_of(name, x), state, x.location(), [&](const Tensor& x, const LSTMState& states) {
+    Sequences sequences = sequences_of(name, x, lengths, nets[0].input_size());
+    return padded_as(run_module(name, nets, form_, is_training(), sequences, states), x);
   });
 } catch (const std::bad_alloc&) {
-  fail_for_memory("GRU", x.location());
+  fail_for_memory(layer_name<Cell>, x.location());
 }
 
-PackedRecurrentOutput GRU::operator()(const Packed& x, const Tensor& h, Location where) const try {
-  check_packed("GRU", x, where);
-  RecurrentOutput result = call("GRU", {x.elements, h}, where, [&](const Tensor& elements, const Tensor& h) {
-    Sequences sequences = sequences_of("GRU", elements, x, nets[0].input_size());
-    return without_memory(run_module("GRU", nets, form_, is_training(), sequences, {h, {}}));
+template <class Cell>
+typename RecurrentLayer<Cell>::PackedOutput RecurrentLayer<Cell>::operator()(const Packed& x, const State& state,
+                                                                             Location where) const try {
+  const char* name = layer_name<Cell>;
+  check_packed(name, x, where);
+  Output result = call_with(x.elements, state, where, [&](const Tensor& elements, const LSTMState& states) {
+    Sequences sequences = sequences_of(name, elements, x, nets[0].input_size());
+    return run_module(name, nets, form_, is_training(), sequences, states);
   });
-  return {x.with(result.output), std::move(result.h_n)};
+  if constexpr (is_lstm<Cell>)
+    return {x.with(result.output), std::move(result.h_n), std::move(result.c_n)};
+  else
+    return {x.with(result.output), std::move(result.h_n)};
 } catch (const std::bad_alloc&) {
-  fail_for_memory("GRU", where);
+  fail_for_memory(layer_name<Cell>, where);
 }
 
-RecurrentOutput RNN::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const try {
-  return call("RNN", {tensor_of("RNN", x), h}, x.location(), [&](const Tensor& x, const Tensor& h) {
-    Sequences sequences = sequences_of("RNN", x, lengths, nets[0].input_size());
-    return padded_as(without_memory(run_module("RNN", nets, form_, is_training(), sequences, {h, {}})), x);
-  });
-} catch (const std::bad_alloc&) {
-  fail_for_memory("RNN", x.location());
-}
-
-PackedRecurrentOutput RNN::operator()(const Packed& x, const Tensor& h, Location where) const try {
-  check_packed("RNN", x, where);
-  RecurrentOutput result = call("RNN", {x.elements, h}, where, [&](const Tensor& elements, const Tensor& h) {
-    Sequences sequences = sequences_of("RNN", elements, x, nets[0].input_size());
-    return without_memory(run_module("RNN", nets, form_, is_training(), sequences, {h, {}}));
-  });
-  return {x.with(result.output), std::move(result.h_n)};
-} catch (const std::bad_alloc&) {
-  fail_for_memory("RNN", where);
-}
+template struct RecurrentLayer<LSTMCell>;
+template struct RecurrentLayer<GRUCell>;
+template struct RecurrentLayer<RNNCell>;
 
 }  // namespace reel::nn

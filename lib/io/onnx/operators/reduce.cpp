@@ -141,7 +141,7 @@ Shape axes_of(const NodeCall& c, std::vector<std::int64_t> axes) {
   return Shape(std::span(axes.data(), axes.size()));
 }
 
-using Reduce = Tensor (*)(const Arg&, const Shape&, ReduceOptions);
+using Reduce = Tensor (*)(const Arg&, const Axes&, ReduceOptions);
 
 template <Reduce reduce>
 Results run_reduction(const NodeCall& c) {
