@@ -96,8 +96,8 @@ std::vector<std::pair<double, double>> evaluate(Model& model, const std::vector<
   Batch all(examples);
   std::vector<std::pair<double, double>> right;
   for (const Rivals& rivals : model.seeds)
-    right.emplace_back(100 * nn::accuracy(rivals.mixture(all.x).output, all.y),
-                       100 * nn::accuracy(rivals.dense(all.x), all.y));
+    right.emplace_back(100 * train::accuracy(rivals.mixture(all.x).output, all.y),
+                       100 * train::accuracy(rivals.dense(all.x), all.y));
   model.train();
   return right;
 }

@@ -41,11 +41,11 @@ data::Vocabulary vocabulary_of(const std::vector<data::LabelledTree>& training, 
 
 void print_sentiment_results(
     const Sets<data::LabelledTree>& sets, const std::string& items,
-    const std::function<nn::ConfusionMatrix(const std::vector<data::LabelledTree>&)>& evaluate) {
+    const std::function<train::ConfusionMatrix(const std::vector<data::LabelledTree>&)>& evaluate) {
   std::vector<std::vector<std::string>> rows = {{"", items, "mean F1", "right, of five"}};
   for (const auto& [name, trees] : {std::pair("test", &sets.test), std::pair("dev", &sets.dev)}) {
     if (trees->empty()) continue;
-    nn::ConfusionMatrix matrix = evaluate(*trees);
+    train::ConfusionMatrix matrix = evaluate(*trees);
     rows.push_back({name, std::to_string(matrix.total()), fmt::format("{:.2f} %", 100 * matrix.macro().f1),
                     fmt::format("{:.2f} %", 100 * matrix.accuracy())});
   }

@@ -37,6 +37,6 @@ reel::data::Vocabulary vocabulary_of(const std::vector<reel::data::LabelledTree>
 /// counted, "phrases"; `evaluate`: classifies the phrases of some trees.
 void print_sentiment_results(
     const Sets<reel::data::LabelledTree>& sets, const std::string& items,
-    const std::function<reel::nn::ConfusionMatrix(const std::vector<reel::data::LabelledTree>&)>& evaluate);
+    const std::function<reel::train::ConfusionMatrix(const std::vector<reel::data::LabelledTree>&)>& evaluate);
 
 }  // namespace samples

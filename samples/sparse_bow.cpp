@@ -79,8 +79,8 @@ struct Counted {
   }
 };
 
-nn::ConfusionMatrix evaluate(const BagOfWords& model, const Counted& phrases) {
-  nn::ConfusionMatrix matrix(samples::sentiments);
+train::ConfusionMatrix evaluate(const BagOfWords& model, const Counted& phrases) {
+  train::ConfusionMatrix matrix(samples::sentiments);
   data::Loader batches(phrases.rows(), {.batch_size = 256});
   for (const std::vector<std::int64_t>& rows : batches)
     matrix.add(model(select_rows(phrases.counts, tensor(rows))), phrases.labels_of(rows));

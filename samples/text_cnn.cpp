@@ -57,9 +57,9 @@ std::pair<nn::Packed, Tensor> operands_of(const Phrases& batch) {
   return {{tensor(words), lengths}, tensor(labels)};
 }
 
-nn::ConfusionMatrix evaluate(SentenceClassifier& model, const Phrases& phrases) {
+train::ConfusionMatrix evaluate(SentenceClassifier& model, const Phrases& phrases) {
   model.eval();
-  nn::ConfusionMatrix matrix(samples::sentiments);
+  train::ConfusionMatrix matrix(samples::sentiments);
   data::Loader batches(phrases, {.batch_size = 256});
   for (const Phrases& batch : batches) {
     auto [sentences, labels] = operands_of(batch);

@@ -170,8 +170,8 @@ void train(const Run& run, Loader& loader, Step step, Evaluate evaluate) {
     while (loader.epoch() < options.epochs) {
       int epoch = static_cast<int>(loader.epoch()) + 1;
       std::int64_t left = loader.batches().value_or(0) - loader.position();
-      reel::nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), left * options.batch / ranks(),
-                                  run.unit);
+      reel::train::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), left * options.batch / ranks(),
+                                     run.unit);
       double waited = loader.seconds_waited();
       for (auto& batch : loader) {
         auto note = reel::debug::note("examples", loader.sources());

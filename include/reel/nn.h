@@ -1,7 +1,7 @@
 #pragma once
 
 /// \namespace reel::nn
-/// Modules: layers with parameters, containers of them, and loops that train them.
+/// Modules: layers with parameters, and containers of them.
 
 #include <reel/nn/activation.h>
 #include <reel/nn/attention.h>

@@ -48,7 +48,7 @@ struct Checkpoint::State {
   State(std::string directory, const CheckpointOptions& options, Location where);
   ~State();
 
-  /// All that is saved: the parts, this thread's generator, the counts, and the progress of `nn::fit`.
+  /// All that is saved: the parts, this thread's generator, the counts, and the progress of `train::fit`.
   std::vector<detail::CheckpointEntry> entries();
   /// Throws: Error unless this program may save in the directory.
   void check_may_save(Location where) const;
@@ -69,7 +69,7 @@ struct Checkpoint::State {
   std::vector<Tensor> buffers;
   std::shared_ptr<detail::CheckpointObject> generator, counts;  ///< made by the first call of `entries`
   std::optional<detail::Snapshot> in_flight;
-  std::shared_ptr<detail::CheckpointObject> fit;  ///< the progress of the `nn::fit` that runs
+  std::shared_ptr<detail::CheckpointObject> fit;  ///< the progress of the `train::fit` that runs
   std::vector<NamedTensor> fit_state;             ///< that of one that has ended, or will begin
   detail::BackgroundTask task;                    ///< the last member: it uses the others
 };
@@ -78,7 +78,7 @@ struct Checkpoint::State {
 
 namespace reel::detail {
 
-/// The functions of a checkpoint that only `nn::fit` calls.
+/// The functions of a checkpoint that only `train::fit` calls.
 struct CheckpointForFit {
   /// Adds an object under a name unless a part has it already.
   template <class T>

@@ -24,13 +24,13 @@
 #include "fit_progress.h"
 #include "interruption_handler.h"
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 using namespace detail;
 
 namespace {
 
-constexpr const char* fit_name = "nn::fit";
+constexpr const char* fit_name = "train::fit";
 
 std::int64_t first_size(const Tensor& x) { return x.defined() && x.rank() > 0 ? x.size(0) : 1; }
 std::int64_t examples_in(const FitStep& step) { return step.examples > 0 ? step.examples : first_size(step.y); }
@@ -300,7 +300,7 @@ class Fitting {
     FitStep step = step_(batch);
     if (!options_.metrics.empty() && (!step.prediction.defined() || !step.y.defined()))
       fail<Error>(fit_name, where_,
-                  "the metric '{}' needs a prediction and targets; return a nn::FitStep that has them from the step "
+                  "the metric '{}' needs a prediction and targets; return a train::FitStep that has them from the step "
                   "function",
                   options_.metrics[0].name);
     return step;
@@ -389,16 +389,18 @@ class Fitting {
 
 Data::Data(const Tensor& x, const Tensor& y, Location where) : x_(x), y_(y) {
   for (const Tensor* part : {&x, &y}) {
-    if (!part->defined()) fail<Error>("nn::Data", where, "{} is an undefined tensor", part == &x ? "x" : "y");
+    if (!part->defined()) fail<Error>("train::Data", where, "{} is an undefined tensor", part == &x ? "x" : "y");
     if (part->rank() == 0)
-      fail<ShapeError>("nn::Data", where, "{} is a single number, and has no axis of examples", part == &x ? "x" : "y");
+      fail<ShapeError>("train::Data", where, "{} is a single number, and has no axis of examples",
+                       part == &x ? "x" : "y");
   }
   if (x.size(0) != y.size(0))
-    fail<ShapeError>("nn::Data", where, "x {} and y {} have not as many examples", describe(x), describe(y));
+    fail<ShapeError>("train::Data", where, "x {} and y {} have not as many examples", describe(x), describe(y));
 }
 
 void Data::for_each(std::int64_t batch_size, Generator* generator, const Use& use, std::int64_t passed) const {
-  if (batch_type() != typeid(Batch)) fail<Error>("nn::Data", {}, "its batches are of another type than nn::Batch");
+  if (batch_type() != typeid(Batch))
+    fail<Error>("train::Data", {}, "its batches are of another type than train::Batch");
   for_each_address(
       batch_size, generator, [&](const void* batch) { use(*static_cast<const Batch*>(batch)); }, passed);
 }
@@ -425,7 +427,7 @@ void Data::for_each_address(std::int64_t batch_size, Generator* generator, const
 }
 
 double accuracy(const Tensor& prediction, const Tensor& y) {
-  if (!prediction.defined() || !y.defined()) throw Error("nn::accuracy: takes no undefined tensors", {});
+  if (!prediction.defined() || !y.defined()) throw Error("train::accuracy: takes no undefined tensors", {});
   NoRecord pause;
   bool by_class = !is_floating(y.dtype());
   Shape expected = prediction.shape();
@@ -435,7 +437,7 @@ double accuracy(const Tensor& prediction, const Tensor& y) {
       if (axis != (prediction.rank() > 1 ? 1 : 0)) expected.push_back(prediction.size(axis));
   }
   if (y.shape() != expected)
-    fail<ShapeError>("nn::accuracy", {}, "the prediction {} wants y {}, not {}", describe(prediction),
+    fail<ShapeError>("train::accuracy", {}, "the prediction {} wants y {}, not {}", describe(prediction),
                      to_string(expected), describe(y));
   Tensor right = by_class ? argmax(prediction, prediction.rank() > 1 ? 1 : 0) == y : (prediction > 0) == (y > 0.5);
   return mean(to_if_needed(right, DType::f64)).item();
@@ -452,7 +454,7 @@ FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward
   return reel::detail::fit(model, step, typeid(Batch), optimiser, training, options, where);
 }
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training
 
 reel::nn::FitReport reel::detail::fit(nn::Module& model, const AnyFitStep& step, const std::type_info& batch_type,
                                       optim::Optimiser& optimiser, const nn::Data& training,

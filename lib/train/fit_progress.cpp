@@ -14,13 +14,13 @@
 #include "../ops/if_needed.h"
 #include "../optim/state_reader.h"
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 using namespace detail;
 
 namespace {
 
-constexpr const char* progress_name = "nn::fit";
+constexpr const char* progress_name = "train::fit";
 
 std::vector<NamedTensor> weights_of_module(const Module& module) {
   std::vector<NamedTensor> weights = module.named_parameters();
@@ -196,4 +196,4 @@ void FitProgress::load(std::span<const NamedTensor> given, Location where) {
   sums = std::move(found_sums);
 }
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training

@@ -11,7 +11,7 @@
 
 #include "checkpoint_object.h"
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 /// A copy of a module's weights, to be restored.
 class FitWeights {
@@ -65,4 +65,4 @@ class FitProgress : public detail::CheckpointObject {
   const FitOptions& options_;
 };
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training

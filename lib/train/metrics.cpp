@@ -16,7 +16,7 @@
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 using namespace detail;
 
@@ -236,4 +236,4 @@ BLEUScore BLEU::result() const {
   return result;
 }
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training

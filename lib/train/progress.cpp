@@ -15,7 +15,7 @@
 #include "../core/printable.h"
 #include "progress_line.h"
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 namespace {
 
@@ -81,4 +81,4 @@ void Progress::draw() {
   drawn_ = true;
 }
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training

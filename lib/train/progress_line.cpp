@@ -8,7 +8,7 @@
 
 #include "../core/utf8.h"
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::string progress_bar(const ProgressState& state, int columns) {
   return std::string(first_columns(line + text, columns));
 }
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 /// The data that a line of progress shows.
 struct ProgressState {
@@ -27,4 +27,4 @@ std::string duration_text(double seconds);
 /// The number of columns that a text without control characters takes on a terminal.
 int terminal_columns(std::string_view text);
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training

@@ -23,7 +23,7 @@ TEST_CASE("the examples of data parallel training train replicas that stay equal
   for (std::size_t i = 0; i < items.size(); ++i) items[i] = static_cast<std::int64_t>(i);
   auto collate = [](const std::vector<std::int64_t>& some) {
     Tensor x = to(reshape(tensor(some), {std::ssize(some), 1}), f32) / 64 + zeros({2});
-    return nn::Batch{x, to(x(ellipsis, 0) > 0.5, i64)};
+    return train::Batch{x, to(x(ellipsis, 0) > 0.5, i64)};
   };
   std::vector<float> before = model.weight.to_vector<float>();
 #include "examples/dist_data_parallel_1.h"

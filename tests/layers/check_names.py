@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 NAMESPACES = {"reel", "reel::nn", "reel::optim"}
-NAMESPACE = re.compile(r"^namespace ([\w:]+) \{")
+NAMESPACE = re.compile(r"^namespace ([\w:]+?)(?:::inline \w+)? \{")
 # Declarations at the margin: types, aliases, concepts, and functions with their return type before the name.
 TYPE = re.compile(r"^(?:struct|class|enum class|concept|using) (?:\[\[nodiscard\]\] )?(\w+)(?! *;)")
 FUNCTION = re.compile(r"^(?:\[\[nodiscard\]\] |inline |constexpr )*[\w:<>,]+(?: [\w:<>,]+)*[ *&]+(\w+)\(")

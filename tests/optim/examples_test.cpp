@@ -1,4 +1,5 @@
 #include <reel/reel.h>
+#include <reel/train.h>
 
 #include <cmath>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 struct Line {
   nn::Linear model{1, 1};
   Tensor x = reshape(arange(3.0f), {3, 1}), y = 2 * x - 1;
-  std::vector<nn::Batch> batches{{x, y}, {x, y}};
+  std::vector<train::Batch> batches{{x, y}, {x, y}};
 };
 
 }  // namespace
@@ -56,10 +57,10 @@ TEST_CASE("the example of a loss scaler makes a step in f16") {
 TEST_CASE("the example of a moving average puts it into the model and takes it out again") {
   Line line;
   nn::Linear& model = line.model;
-  const std::vector<nn::Batch>& batches = line.batches;
+  const std::vector<train::Batch>& batches = line.batches;
   optim::SGD sgd(model.parameters(), {.learning_rate = 0.1});
   std::vector<double> evaluated;
-  auto train_step = [&](const nn::Batch& batch) {
+  auto train_step = [&](const train::Batch& batch) {
     sgd.step([&] {
       Tape tape;
       Tensor loss = mean(square(model(batch.x) - batch.y));
@@ -85,7 +86,7 @@ TEST_CASE("the example of a scheduler warms up") {
   auto [model, x, y, batches] = Line();
   optim::Adam adam(model.parameters(), {.learning_rate = 1});
   std::vector<double> rates;
-  auto train_step = [&](const nn::Batch&) { rates.push_back(adam.learning_rate()); };
+  auto train_step = [&](const train::Batch&) { rates.push_back(adam.learning_rate()); };
 #include "examples/optim_scheduler_1.h"
   CHECK(rates[1] > rates[0]);
   CHECK(rates[1] < 1);

@@ -50,7 +50,7 @@ TEST_CASE("the examples of fit train a classifier") {
   nn::Linear net(2, 2);
   optim::Adam adam(net.parameters(), {.learning_rate = 0.1});
 #include "examples/train_fit_1.h"
-  CHECK(nn::accuracy(net(x), y) > 0.8);
+  CHECK(train::accuracy(net(x), y) > 0.8);
   std::vector<float> before = net.weight.to_vector<float>();
 #include "examples/train_fit_2.h"
   CHECK(net.weight.to_vector<float>() != before);
@@ -72,9 +72,9 @@ TEST_CASE("the example of an interruption saves the weights and exits with the s
   reel_test::Folder folder;
   nn::Linear model(1, 1);
   std::string path = folder.file();
-  std::vector<nn::Batch> batches(3);
+  std::vector<train::Batch> batches(3);
   int steps = 0;
-  auto train_step = [&](const nn::Batch&) {
+  auto train_step = [&](const train::Batch&) {
     ++steps;
     std::raise(SIGTERM);
   };

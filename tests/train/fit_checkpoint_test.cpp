@@ -49,19 +49,20 @@ struct Crash : std::runtime_error {
 enum class Kind { memory, loader, range };
 
 // Trains for some epochs of 5 steps. `in_step` is called in each step of this process; a folder is resumed from.
-Result fitted(const std::string& folder, const std::function<void(int)>& in_step, Kind kind, nn::FitOptions options) {
+Result fitted(const std::string& folder, const std::function<void(int)>& in_step, Kind kind,
+              train::FitOptions options) {
   manual_seed(1);
   Generator data(5), order(6);
   Tensor x = randn({18, 2}, {.generator = &data}), y = to(x(ellipsis, 0) > 0, i64);
   std::vector<std::int64_t> indices;
-  std::vector<nn::Batch> batches;
+  std::vector<train::Batch> batches;
   for (std::int64_t i = 0; i < 18; ++i) indices.push_back(i);
   for (std::int64_t i = 0; i < 5; ++i) {
     auto part = slice(4 * i, std::min<std::int64_t>(4 * i + 4, 18));
     batches.push_back({x(part), y(part)});
   }
   auto collate = [&](std::vector<std::int64_t> chosen) {
-    return nn::Batch{index_select(x, 0, tensor(chosen)), index_select(y, 0, tensor(chosen))};
+    return train::Batch{index_select(x, 0, tensor(chosen)), index_select(y, 0, tensor(chosen))};
   };
   data::Loader loader(indices, collate, {.batch_size = 4, .shuffle = true, .seed = 3});
   Classifier model;
@@ -81,18 +82,18 @@ Result fitted(const std::string& folder, const std::function<void(int)>& in_step
   options.batch_size = 4;
   if (kind == Kind::memory) options.generator = &order;
   options.validation = {x, y};
-  options.metrics = {{"accuracy", nn::accuracy}};
+  options.metrics = {{"accuracy", train::accuracy}};
   options.prints = false;
-  nn::Data training = kind == Kind::memory   ? nn::Data(x, y)
-                      : kind == Kind::loader ? nn::Data(loader)
-                                             : nn::Data(batches);
-  nn::FitReport report = nn::fit(model, cross_entropy, adam, training, options);
+  train::Data training = kind == Kind::memory   ? train::Data(x, y)
+                         : kind == Kind::loader ? train::Data(loader)
+                                                : train::Data(batches);
+  train::FitReport report = train::fit(model, cross_entropy, adam, training, options);
   Result result;
   result.best = report.best;
   for (const auto& list : {model.named_parameters(), model.named_buffers(), adam.state(), schedule.state()})
     for (const NamedTensor& named : list)
       for (double value : to(named.tensor, f64).to_vector<double>()) result.weights.push_back(value);
-  for (const nn::EpochReport& epoch : report.epochs) {
+  for (const train::EpochReport& epoch : report.epochs) {
     result.losses.push_back(epoch.loss);
     result.validation_losses.push_back(epoch.validation_loss);
     result.accuracies.push_back(epoch.metrics[0] + 10 * epoch.validation_metrics[0]);
@@ -100,7 +101,7 @@ Result fitted(const std::string& folder, const std::function<void(int)>& in_step
   return result;
 }
 
-Result fitted(Kind kind, const nn::FitOptions& options) {
+Result fitted(Kind kind, const train::FitOptions& options) {
   return fitted(
       {}, [](int) {}, kind, options);
 }
@@ -109,8 +110,8 @@ Result fitted(Kind kind, const nn::FitOptions& options) {
 
 TEST_CASE("a fit that is cut off in any step, and resumed, ends with the bits of an uninterrupted one") {
   for (Kind kind : {Kind::memory, Kind::loader, Kind::range})
-    for (const nn::FitOptions& options :
-         {nn::FitOptions{.epochs = 3}, {.epochs = 6, .first_epoch = 4}, {.epochs = 20, .patience = 2}}) {
+    for (const train::FitOptions& options :
+         {train::FitOptions{.epochs = 3}, {.epochs = 6, .first_epoch = 4}, {.epochs = 20, .patience = 2}}) {
       Result expected = fitted(kind, options);
       for (int lasts : {1, 4, 5}) {
         Folder folder;
@@ -149,8 +150,8 @@ TEST_CASE("a fit that after_epoch has ended goes on with the bits of one that it
   std::string path = folder.file("run");
   auto none = [](int) {};
   for (int last : {1, 3}) {
-    nn::FitOptions options{.epochs = 4};
-    options.after_epoch = [&](const nn::EpochReport& epoch) { return epoch.epoch < last; };
+    train::FitOptions options{.epochs = 4};
+    options.after_epoch = [&](const train::EpochReport& epoch) { return epoch.epoch < last; };
     CHECK(std::ssize(fitted(path, none, Kind::memory, options).losses) == last);
   }
   CHECK(fitted(path, none, Kind::memory, {.epochs = 4}) == fitted(Kind::memory, {.epochs = 4}));
@@ -158,7 +159,7 @@ TEST_CASE("a fit that after_epoch has ended goes on with the bits of one that it
 
 TEST_CASE("the log of a fit that is cut off and resumed has each step once") {
   Folder folder;
-  nn::FitOptions options{.epochs = 2, .log_steps = 1};
+  train::FitOptions options{.epochs = 2, .log_steps = 1};
   for (int process = 0; process < 4; ++process) {
     logging::Writer log(folder.file("log"), {.csv = true});
     options.log = &log;
@@ -215,7 +216,7 @@ TEST_CASE("a fit whose loader notices a signal is saved before the batch, and go
   auto collate = [&](const std::vector<std::int64_t>& chosen) {
     if (is_signalled && chosen[0] == 6) raise(SIGTERM);
     train::check_interruption();
-    return nn::Batch{index_select(x, 0, tensor(chosen)), index_select(y, 0, tensor(chosen))};
+    return train::Batch{index_select(x, 0, tensor(chosen)), index_select(y, 0, tensor(chosen))};
   };
   auto fitted_weight = [&](const std::string& folder, int workers) {
     manual_seed(2);
@@ -223,7 +224,7 @@ TEST_CASE("a fit whose loader notices a signal is saved before the batch, and go
     nn::Linear model(1, 1);
     optim::Adam adam(model.parameters(), {.learning_rate = 0.1});
     train::Checkpoint checkpoint(folder, train::CheckpointOptions{.every = 100});
-    nn::fit(model, mse_loss, adam, nn::Data(loader), {.epochs = 2, .checkpoint = &checkpoint, .prints = false});
+    train::fit(model, mse_loss, adam, train::Data(loader), {.epochs = 2, .checkpoint = &checkpoint, .prints = false});
     return model.weight.item();
   };
   for (int workers : {0, 2}) {
@@ -247,7 +248,7 @@ TEST_CASE("a program may resume by itself before it calls fit, with all that fit
     optim::SGD sgd(model.parameters(), {.learning_rate = 0.1});
     train::Checkpoint checkpoint(folder.file("run"), {{"model", model}, {"sgd", sgd}});
     if (resumes) CHECK(checkpoint.resume());
-    return nn::fit(model, mse_loss, sgd, {x, y}, {.epochs = epochs, .checkpoint = &checkpoint, .prints = false})
+    return train::fit(model, mse_loss, sgd, {x, y}, {.epochs = epochs, .checkpoint = &checkpoint, .prints = false})
         .epochs.size();
   };
   CHECK(fit_once(false, 2) == 2);
@@ -257,7 +258,7 @@ TEST_CASE("a program may resume by itself before it calls fit, with all that fit
   train::Checkpoint checkpoint(folder.file("other"), {{"other", other}});
   checkpoint.resume();
   CHECK_THAT(error_of<Error>([&] {
-               nn::fit(model, mse_loss, sgd, {x, y}, {.checkpoint = &checkpoint, .prints = false});
+               train::fit(model, mse_loss, sgd, {x, y}, {.checkpoint = &checkpoint, .prints = false});
              }),
              contains("'model' has to be added before the first resume() or save()"));
 }
@@ -274,7 +275,7 @@ TEST_CASE("a fit that could not resume leaves nothing behind, and a later one go
   optim::SGD sgd(model.parameters(), {.learning_rate = 0.1});
   train::Checkpoint checkpoint(folder.file("run"), {{"model", model}, {"sgd", sgd}});
   auto fit_epochs = [&](int epochs) {
-    return nn::fit(model, mse_loss, sgd, {x, y}, {.epochs = epochs, .checkpoint = &checkpoint, .prints = false})
+    return train::fit(model, mse_loss, sgd, {x, y}, {.epochs = epochs, .checkpoint = &checkpoint, .prints = false})
         .epochs.size();
   };
   CHECK_THROWS_AS(fit_epochs(2), io::MisfitError);
@@ -288,8 +289,8 @@ TEST_CASE("the seconds of an epoch that is cut off and resumed are those of all 
   using namespace std::chrono_literals;
   Folder folder;
   double seconds = 0;
-  nn::FitOptions options{.epochs = 1};
-  options.after_epoch = [&](const nn::EpochReport& epoch) {
+  train::FitOptions options{.epochs = 1};
+  options.after_epoch = [&](const train::EpochReport& epoch) {
     seconds = epoch.seconds;
     return true;
   };

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <reel/reel.h>
+#include <reel/train.h>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,10 @@ using reel_test::error_of;
 
 namespace {
 
+// The old names, for one version.
+static_assert(std::is_same_v<nn::Data, train::Data> && std::is_same_v<nn::FitOptions, train::FitOptions>);
+static_assert(std::is_same_v<nn::Metric, train::Metric> && std::is_same_v<nn::Progress, train::Progress>);
+
 Tensor drawn(const Shape& shape, std::uint64_t seed) {
   Generator generator(seed);
   return randn(shape, {.generator = &generator});
@@ -25,8 +30,8 @@ struct Line {
   Tensor y = matmul(x, reshape(tensor({3.0f, -2.0f}), {2, 1})) + 1;
 };
 
-nn::FitOptions quietly(int epochs) {
-  nn::FitOptions options;
+train::FitOptions quietly(int epochs) {
+  train::FitOptions options;
   options.epochs = epochs;
   options.prints = false;
   return options;
@@ -52,7 +57,7 @@ TEST_CASE("fit finds a line") {
   Line data;
   nn::Linear net(2, 1);
   optim::Adam adam(net.parameters(), {.learning_rate = 0.05});
-  nn::FitReport report = nn::fit(net, mse_loss, adam, {data.x, data.y}, quietly(100));
+  train::FitReport report = train::fit(net, mse_loss, adam, {data.x, data.y}, quietly(100));
   REQUIRE(report.epochs.size() == 100);
   CHECK(report.epochs.front().epoch == 1);
   CHECK(report.epochs.back().loss < 1e-4);
@@ -65,10 +70,10 @@ TEST_CASE("fit makes the steps that a loop by hand makes") {
   Line data;
   nn::Linear net(2, 1), by_hand = nn::clone(net);
   optim::SGD sgd(net.parameters()), other(by_hand.parameters());
-  nn::FitOptions options = quietly(3);
+  train::FitOptions options = quietly(3);
   options.shuffle = false;
   options.batch_size = 24;
-  nn::FitReport report = nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  train::FitReport report = train::fit(net, mse_loss, sgd, {data.x, data.y}, options);
   double last_epoch = 0;
   for (int epoch = 0; epoch < 3; ++epoch) {
     last_epoch = 0;
@@ -92,18 +97,18 @@ TEST_CASE("each epoch sees every example once, in another order if it shuffles")
   nn::Linear net(1, 1);
   optim::SGD sgd(net.parameters(), {.learning_rate = 0});
   Generator generator(3);
-  nn::FitOptions options = quietly(2);
+  train::FitOptions options = quietly(2);
   options.batch_size = 4;
   options.generator = &generator;
   std::vector<std::int64_t> sizes;
   int epoch = 0;
-  options.after_epoch = [&](const nn::EpochReport&) { return ++epoch < 2; };
-  nn::FitLoss loss = [&](const Tensor& prediction, const Tensor& y) {
+  options.after_epoch = [&](const train::EpochReport&) { return ++epoch < 2; };
+  train::FitLoss loss = [&](const Tensor& prediction, const Tensor& y) {
     sizes.push_back(y.size(0));
     for (float value : y.to_vector<float>()) epochs[static_cast<std::size_t>(epoch)].push_back(value);
     return mean(prediction * 0);
   };
-  nn::fit(net, loss, sgd, {x, x}, options);
+  train::fit(net, loss, sgd, {x, x}, options);
   CHECK(sizes == std::vector<std::int64_t>{4, 4, 2, 4, 4, 2});
   CHECK(epochs[0] != epochs[1]);
   for (std::vector<float>& seen : epochs) {
@@ -118,11 +123,11 @@ TEST_CASE("fit trains and evaluates in turn, measures, and leaves the model as i
   Watched net;
   net.eval();
   optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
-  nn::FitOptions options = quietly(5);
+  train::FitOptions options = quietly(5);
   options.validation = {data.x, data.y};
   options.metrics = {
       {"largest", [](const Tensor& prediction, const Tensor& y) { return max(abs(prediction - y)).item(); }}};
-  nn::FitReport report = nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  train::FitReport report = train::fit(net, mse_loss, sgd, {data.x, data.y}, options);
   CHECK(net.trained == 5 * 2);
   CHECK(net.evaluated == 5 * 2);
   CHECK_FALSE(net.is_training());
@@ -147,9 +152,9 @@ TEST_CASE("parts that evaluate stay so while the rest trains, and every part is 
   Model net;
   net.frozen.eval();
   optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
-  nn::FitOptions options = quietly(2);
+  train::FitOptions options = quietly(2);
   options.validation = {data.x, data.y};
-  nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  train::fit(net, mse_loss, sgd, {data.x, data.y}, options);
   CHECK(net.frozen.trained == 0);
   CHECK(net.frozen.evaluated == 2 * 2 * 2);
   CHECK(net.trained.trained == 2 * 2);
@@ -163,7 +168,7 @@ TEST_CASE("parts that evaluate stay so while the rest trains, and every part is 
   // A model that evaluates as a whole is trained as a whole.
   net.eval();
   net.trained.train();
-  nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  train::fit(net, mse_loss, sgd, {data.x, data.y}, options);
   CHECK(net.frozen.trained == 2 * 2);
   CHECK(modes() == std::vector<bool>{false, false, true});
 }
@@ -172,12 +177,12 @@ TEST_CASE("early stopping gives the weights and buffers of the best epoch back")
   Line data;
   Watched net;
   optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
-  nn::FitOptions options = quietly(50);
+  train::FitOptions options = quietly(50);
   options.patience = 2;
   options.validation = {data.x, data.y};
   std::vector<float> best;
   std::int64_t calls = 0;
-  options.after_epoch = [&](const nn::EpochReport& report) {
+  options.after_epoch = [&](const train::EpochReport& report) {
     if (report.epoch == 4) {
       best = net.line.weight.to_vector<float>();
       calls = net.calls.item<std::int64_t>();
@@ -186,7 +191,7 @@ TEST_CASE("early stopping gives the weights and buffers of the best epoch back")
     return true;
   };
   Tensor handle = net.line.weight;
-  nn::FitReport report = nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  train::FitReport report = train::fit(net, mse_loss, sgd, {data.x, data.y}, options);
   CHECK(report.best == 4);
   CHECK(report.epochs.size() == 6);
   CHECK(net.line.weight.to_vector<float>() == best);
@@ -198,17 +203,17 @@ TEST_CASE("a validation loss that is no number is the worst there is") {
   Line data;
   nn::Linear net(2, 1);
   optim::SGD sgd(net.parameters(), {.learning_rate = 0.01});
-  nn::FitOptions options = quietly(6);
+  train::FitOptions options = quietly(6);
   options.patience = 3;
   options.validation = {data.x, data.y};
   int epoch = 1, losses = 0;
-  options.after_epoch = [&](const nn::EpochReport& report) { return epoch = report.epoch + 1; };
-  nn::FitLoss loss = [&](const Tensor& prediction, const Tensor& y) {
+  options.after_epoch = [&](const train::EpochReport& report) { return epoch = report.epoch + 1; };
+  train::FitLoss loss = [&](const Tensor& prediction, const Tensor& y) {
     Tensor error = mse_loss(prediction, y);
     bool validates = losses++ % 4 > 1;  // two batches of each
     return validates && (epoch == 1 || epoch == 3) ? error * std::nan("") : error;
   };
-  nn::FitReport report = nn::fit(net, loss, sgd, {data.x, data.y}, options);
+  train::FitReport report = train::fit(net, loss, sgd, {data.x, data.y}, options);
   CHECK(std::isnan(report.epochs[0].validation_loss));
   CHECK(report.epochs.size() == 6);
   CHECK(report.best == 6);
@@ -218,11 +223,11 @@ TEST_CASE("fit with a loss scaler leaves out steps, but goes on with no mean los
   Line data;
   nn::Linear net(2, 1);
   optim::SGD sgd(net.parameters());
-  nn::FitOptions options = quietly(3);
+  train::FitOptions options = quietly(3);
   options.autocast = f16;
   std::vector<float> before = net.weight.to_vector<float>();
   CHECK_THAT(error_of<Error>([&] {
-               nn::fit(
+               train::fit(
                    net, [](const Tensor& p, const Tensor&) { return sum(p) / 0.0; }, sgd, {data.x, data.y}, options);
              }),
              contains("in epoch 1; a lower learning rate"));
@@ -233,10 +238,10 @@ TEST_CASE("an improvement that is too small does not count") {
   Line data;
   nn::Linear net(2, 1);
   optim::SGD sgd(net.parameters(), {.learning_rate = 1e-6});
-  nn::FitOptions options = quietly(50);
+  train::FitOptions options = quietly(50);
   options.patience = 3;
   options.least_improvement = 0.1;
-  CHECK(nn::fit(net, mse_loss, sgd, {data.x, data.y}, options).epochs.size() == 4);
+  CHECK(train::fit(net, mse_loss, sgd, {data.x, data.y}, options).epochs.size() == 4);
 }
 
 TEST_CASE("the best epoch has the least loss, whatever an improvement is, and its weights come back") {
@@ -250,14 +255,16 @@ TEST_CASE("the best epoch has the least loss, whatever an improvement is, and it
     OneWeight model;
     optim::SGD sgd(model.parameters(), {.learning_rate = 1});
     std::size_t epoch = 0;
-    nn::FitOptions options = quietly(6);
+    train::FitOptions options = quietly(6);
     options.patience = patience;
     options.least_improvement = 0.15;
-    options.after_epoch = [&](const nn::EpochReport&) { return ++epoch > 0; };
+    options.after_epoch = [&](const train::EpochReport&) { return ++epoch > 0; };
     Tensor x = ones({1, 1});
     // The weight becomes less by 1 in each epoch.
-    nn::FitLoss loss = [&](const Tensor& p, const Tensor&) { return sum(p) - stop_gradient(sum(p)) + losses[epoch]; };
-    nn::FitReport report = nn::fit(model, loss, sgd, {x, x}, options);
+    train::FitLoss loss = [&](const Tensor& p, const Tensor&) {
+      return sum(p) - stop_gradient(sum(p)) + losses[epoch];
+    };
+    train::FitReport report = train::fit(model, loss, sgd, {x, x}, options);
     CHECK(report.epochs.size() == 6);
     CHECK(report.best == 5);
     CHECK(model.w.item() == (patience > 0 ? -5 : -6));
@@ -265,25 +272,27 @@ TEST_CASE("the best epoch has the least loss, whatever an improvement is, and it
     epoch = 0;
     OneWeight again;
     optim::SGD other(again.parameters(), {.learning_rate = 1});
-    nn::FitLoss same = [&](const Tensor& p, const Tensor&) { return sum(p) - stop_gradient(sum(p)) + losses[epoch]; };
-    CHECK(nn::fit(again, same, other, {x, x}, options).epochs.size() == (patience > 0 ? 6 : 7));
+    train::FitLoss same = [&](const Tensor& p, const Tensor&) {
+      return sum(p) - stop_gradient(sum(p)) + losses[epoch];
+    };
+    CHECK(train::fit(again, same, other, {x, x}, options).epochs.size() == (patience > 0 ? 6 : 7));
   }
 }
 
 TEST_CASE("batches come from any range, and from a function") {
   Line data;
-  std::vector<nn::Batch> batches{{slice(data.x, 0, 0, 40), slice(data.y, 0, 0, 40)},
-                                 {slice(data.x, 0, 40, 64), slice(data.y, 0, 40, 64)}};
-  auto trained = [&](const nn::Data& training) {
+  std::vector<train::Batch> batches{{slice(data.x, 0, 0, 40), slice(data.y, 0, 0, 40)},
+                                    {slice(data.x, 0, 40, 64), slice(data.y, 0, 40, 64)}};
+  auto trained = [&](const train::Data& training) {
     manual_seed(4);
     nn::Linear net(2, 1);
     optim::SGD sgd(net.parameters());
-    nn::fit(net, mse_loss, sgd, training, quietly(3));
+    train::fit(net, mse_loss, sgd, training, quietly(3));
     return net.weight.to_vector<float>();
   };
   std::vector<float> of_range = trained(batches);
   std::size_t next = 0;
-  auto function = [&]() -> std::optional<nn::Batch> {
+  auto function = [&]() -> std::optional<train::Batch> {
     if (next == batches.size()) {
       next = 0;
       return {};
@@ -291,24 +300,24 @@ TEST_CASE("batches come from any range, and from a function") {
     return batches[next++];
   };
   CHECK(trained(function) == of_range);
-  CHECK(trained(std::vector<nn::Batch>(batches)) == of_range);
+  CHECK(trained(std::vector<train::Batch>(batches)) == of_range);
 }
 
 TEST_CASE("fit clips gradients, runs schedules, and trains with other optimisers' steps") {
   Line data;
   nn::Linear net(2, 1), like = nn::clone(net);
-  nn::FitOptions options = quietly(2);
+  train::FitOptions options = quietly(2);
   int steps = 0;
   options.after_step = [&] { ++steps; };
   options.clip_norm = 1e-3;
   optim::SGD sgd(net.parameters(), {.learning_rate = 1});
-  nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  train::fit(net, mse_loss, sgd, {data.x, data.y}, options);
   CHECK(steps == 4);
   CHECK(norm(net.weight - like.weight).item() <= 4e-3);
   optim::LBFGS lbfgs(net.parameters());
   options = quietly(5);
   options.batch_size = 64;
-  CHECK(nn::fit(net, mse_loss, lbfgs, {data.x, data.y}, options).epochs.back().loss < 1e-6);
+  CHECK(train::fit(net, mse_loss, lbfgs, {data.x, data.y}, options).epochs.back().loss < 1e-6);
 }
 
 TEST_CASE("fit trains in low precision") {
@@ -317,9 +326,9 @@ TEST_CASE("fit trains in low precision") {
   Line data;
   nn::Linear net(2, 1);
   optim::Adam adam(net.parameters(), {.learning_rate = 0.05});
-  nn::FitOptions options = quietly(60);
+  train::FitOptions options = quietly(60);
   options.autocast = low;
-  nn::FitReport report = nn::fit(net, mse_loss, adam, {data.x, data.y}, options);
+  train::FitReport report = train::fit(net, mse_loss, adam, {data.x, data.y}, options);
   CHECK(report.epochs.back().loss < 0.01);
   CHECK(net.weight.dtype() == f32);
 }
@@ -329,16 +338,16 @@ TEST_CASE("fit logs each epoch at its last step, and steps where it is asked to"
   nn::Linear net(2, 1);
   optim::Adam adam(net.parameters(), {.learning_rate = 0.05});
   reel_test::Folder folder;
-  nn::FitOptions options = quietly(2);
+  train::FitOptions options = quietly(2);
   options.batch_size = 20;
   options.validation = {data.x, data.y};
   options.metrics = {{"zero", [](const Tensor&, const Tensor&) { return 0.0; }}};
   options.log_steps = 3;
-  nn::FitReport report;
+  train::FitReport report;
   {
     logging::Writer log(folder.file("run"), {.events = false, .csv = true});
     options.log = &log;
-    report = nn::fit(net, mse_loss, adam, {data.x, data.y}, options);
+    report = train::fit(net, mse_loss, adam, {data.x, data.y}, options);
   }
   std::string csv = reel_test::bytes_of(folder.file("run/scalars.csv"));
   auto has = [&](int step, const std::string& run, const std::string& tag, const std::string& value) {
@@ -348,7 +357,7 @@ TEST_CASE("fit logs each epoch at its last step, and steps where it is asked to"
     return false;
   };
   for (int epoch : {1, 2}) {
-    const nn::EpochReport& now = report.epochs[static_cast<std::size_t>(epoch) - 1];
+    const train::EpochReport& now = report.epochs[static_cast<std::size_t>(epoch) - 1];
     CHECK(has(4 * epoch, "train", "loss", fmt::format("{}", now.loss)));
     CHECK(has(4 * epoch, "validation", "loss", fmt::format("{}", now.validation_loss)));
     CHECK(has(4 * epoch, "validation", "zero", "0"));
@@ -362,15 +371,15 @@ TEST_CASE("fit logs each epoch at its last step, and steps where it is asked to"
 
 TEST_CASE("accuracy is the share of right guesses") {
   Tensor logits = reshape(tensor({1.0, 2.0, 5.0, 0.0, -1.0, -2.0}), {3, 2});
-  CHECK(nn::accuracy(logits, tensor<std::int64_t>({1, 0, 1})) == Approx(2.0 / 3));
-  CHECK(nn::accuracy(transpose(reshape(logits, {1, 3, 2}), 1, 2), reshape(tensor<std::int32_t>({1, 0, 0}), {1, 3})) ==
-        1);
-  CHECK(nn::accuracy(tensor({2.0, -1.0, 0.5, 3.0}), tensor({1.0, 0.0, 0.0, 1.0})) == 0.75);
+  CHECK(train::accuracy(logits, tensor<std::int64_t>({1, 0, 1})) == Approx(2.0 / 3));
+  CHECK(train::accuracy(transpose(reshape(logits, {1, 3, 2}), 1, 2),
+                        reshape(tensor<std::int32_t>({1, 0, 0}), {1, 3})) == 1);
+  CHECK(train::accuracy(tensor({2.0, -1.0, 0.5, 3.0}), tensor({1.0, 0.0, 0.0, 1.0})) == 0.75);
   CHECK_THAT(error_of<ShapeError>([&] {
-               nn::accuracy(logits, tensor<std::int64_t>({1, 0}));
+               train::accuracy(logits, tensor<std::int64_t>({1, 0}));
              }),
-             contains("nn::accuracy") && contains("(3, 2)"));
-  CHECK_THAT(error_of<Error>([] { nn::accuracy({}, {}); }), contains("undefined"));
+             contains("train::accuracy") && contains("(3, 2)"));
+  CHECK_THAT(error_of<Error>([] { train::accuracy({}, {}); }), contains("undefined"));
 }
 
 TEST_CASE("fit says what is wrong, with the caller's line, and leaves the model training as it was") {
@@ -378,15 +387,17 @@ TEST_CASE("fit says what is wrong, with the caller's line, and leaves the model 
   nn::Linear net(2, 1);
   net.eval();
   optim::SGD sgd(net.parameters());
-  auto said = [&](const nn::Data& training, const nn::FitOptions& options, const nn::FitLoss& loss = mse_loss) {
-    std::string text = error_of<Error>([&] { nn::fit(net, loss, sgd, training, options); });
+  auto said = [&](const train::Data& training, const train::FitOptions& options,
+                  const train::FitLoss& loss = mse_loss) {
+    std::string text = error_of<Error>([&] { train::fit(net, loss, sgd, training, options); });
     CHECK_FALSE(net.is_training());
     return text;
   };
-  nn::Data good(data.x, data.y);
-  CHECK_THAT(said({}, quietly(1)), contains("nn::fit: there is nothing to train on; at ") && contains("fit_test.cpp:"));
-  CHECK_THAT(said(std::vector<nn::Batch>{}, quietly(1)), contains("epoch 1 has no examples"));
-  nn::FitOptions options = quietly(1);
+  train::Data good(data.x, data.y);
+  CHECK_THAT(said({}, quietly(1)),
+             contains("train::fit: there is nothing to train on; at ") && contains("fit_test.cpp:"));
+  CHECK_THAT(said(std::vector<train::Batch>{}, quietly(1)), contains("epoch 1 has no examples"));
+  train::FitOptions options = quietly(1);
   options.batch_size = 0;
   CHECK_THAT(said(good, options), contains("the batch size 0"));
   options = quietly(-1);
@@ -401,17 +412,17 @@ TEST_CASE("fit says what is wrong, with the caller's line, and leaves the model 
   options.clip_norm = 0;
   CHECK_THAT(said(good, options), contains("the largest norm 0"));
   options = quietly(1);
-  options.validation = std::vector<nn::Batch>{};
+  options.validation = std::vector<train::Batch>{};
   CHECK_THAT(said(good, options), contains("no examples to validate on"));
   options = quietly(1);
   options.autocast = i64;
   CHECK_THAT(said(good, options), contains("autocast: takes bf16 or f16"));
   CHECK_THAT(said(good, quietly(1), [](const Tensor& p, const Tensor&) { return sum(p) / 0.0; }),
              contains("in epoch 1; a lower learning rate"));
-  CHECK_THAT(error_of<ShapeError>([&] { nn::Data(data.x, slice(data.y, 0, 1)); }),
+  CHECK_THAT(error_of<ShapeError>([&] { train::Data(data.x, slice(data.y, 0, 1)); }),
              contains("have not as many examples"));
-  CHECK_THAT(error_of<ShapeError>([&] { nn::Data(data.x, ones({})); }), contains("y is a single number"));
-  CHECK_THAT(error_of<Error>([&] { nn::Data(Tensor(), data.y); }), contains("x is an undefined tensor"));
+  CHECK_THAT(error_of<ShapeError>([&] { train::Data(data.x, ones({})); }), contains("y is a single number"));
+  CHECK_THAT(error_of<Error>([&] { train::Data(Tensor(), data.y); }), contains("x is an undefined tensor"));
 }
 
 namespace {
@@ -452,7 +463,7 @@ TEST_CASE("fit takes batches of any type: several inputs, and sequences of sever
   auto step = [&](const Question& question) {
     return mse_loss(model(question.words, question.offset), question.answer);
   };
-  nn::FitReport report = nn::fit(model, step, adam, batches, quietly(60));
+  train::FitReport report = train::fit(model, step, adam, batches, quietly(60));
   REQUIRE(report.epochs.size() == 60);
   CHECK(report.epochs.back().loss < 1e-4);
   CHECK(model.words.weight.to_vector<float>()[0] == Approx(3).margin(0.02));
@@ -464,12 +475,12 @@ TEST_CASE("a step of fit that gives predictions and targets has metrics, weighte
   optim::SGD sgd(model.parameters(), {.learning_rate = 0});
   auto step = [&](const Question& question) {
     Tensor prediction = model(question.words, question.offset);
-    return nn::FitStep{mse_loss(prediction, question.answer), prediction, question.answer};
+    return train::FitStep{mse_loss(prediction, question.answer), prediction, question.answer};
   };
-  nn::FitOptions options = quietly(1);
+  train::FitOptions options = quietly(1);
   options.validation = batches;
   options.metrics = {{"error", [](const Tensor& p, const Tensor& y) { return mean(abs(p - y)).item(); }}};
-  nn::FitReport report = nn::fit(model, step, sgd, batches, options);
+  train::FitReport report = train::fit(model, step, sgd, batches, options);
   double squares = 0, errors = 0, examples = 0;
   for (const Question& question : batches) {
     Tensor difference = model(question.words, question.offset) - question.answer;
@@ -483,13 +494,13 @@ TEST_CASE("a step of fit that gives predictions and targets has metrics, weighte
   CHECK(report.epochs[0].validation_metrics[0] == Approx(errors / examples));
 
   auto without = [&](const Question& question) { return step(question).loss; };
-  CHECK_THAT(error_of<Error>([&] { nn::fit(model, without, sgd, batches, options); }),
-             contains("nn::fit: the metric 'error' needs a prediction and targets; return a nn::FitStep"));
-  options.validation = nn::Data(ones({2, 2}), ones({2, 1}));
-  CHECK_THAT(error_of<Error>([&] { nn::fit(model, step, sgd, batches, options); }),
+  CHECK_THAT(error_of<Error>([&] { train::fit(model, without, sgd, batches, options); }),
+             contains("train::fit: the metric 'error' needs a prediction and targets; return a train::FitStep"));
+  options.validation = train::Data(ones({2, 2}), ones({2, 1}));
+  CHECK_THAT(error_of<Error>([&] { train::fit(model, step, sgd, batches, options); }),
              contains("the validation data give batches of type Batch, and the step takes Question"));
-  CHECK_THAT(error_of<Error>([&] { nn::Data(batches).for_each(1, nullptr, [](const nn::Batch&) {}); }),
-             contains("nn::Data: its batches are of another type than nn::Batch"));
+  CHECK_THAT(error_of<Error>([&] { train::Data(batches).for_each(1, nullptr, [](const train::Batch&) {}); }),
+             contains("train::Data: its batches are of another type than train::Batch"));
 }
 
 TEST_CASE("a training goes on from a first epoch with its numbers, patience and best epoch") {
@@ -497,9 +508,9 @@ TEST_CASE("a training goes on from a first epoch with its numbers, patience and 
   Line data;
   nn::Linear net(2, 1);
   optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
-  nn::FitOptions options = quietly(5);
+  train::FitOptions options = quietly(5);
   options.first_epoch = 3;
-  nn::FitReport report = nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  train::FitReport report = train::fit(net, mse_loss, sgd, {data.x, data.y}, options);
   REQUIRE(report.epochs.size() == 3);
   CHECK(report.epochs[0].epoch == 3);
   CHECK(report.epochs[2].epoch == 5);
@@ -511,15 +522,15 @@ TEST_CASE("a training goes on from a first epoch with its numbers, patience and 
   options.first_epoch = 50;
   options.patience = 2;
   options.shuffle = false;  // equal sums, to the bit
-  report = nn::fit(net, mse_loss, none, {data.x, data.y}, options);
+  report = train::fit(net, mse_loss, none, {data.x, data.y}, options);
   CHECK(report.epochs.size() == 3);
   CHECK(report.best == 50);
 
   options.first_epoch = 101;
-  CHECK(nn::fit(net, mse_loss, none, {data.x, data.y}, options).epochs.empty());
+  CHECK(train::fit(net, mse_loss, none, {data.x, data.y}, options).epochs.empty());
   options.first_epoch = 0;
   CHECK_THAT(error_of<Error>([&] {
-               nn::fit(net, mse_loss, none, {data.x, data.y}, options);
+               train::fit(net, mse_loss, none, {data.x, data.y}, options);
              }),
-             contains("nn::fit: the first epoch 0 is not 1 or more"));
+             contains("train::fit: the first epoch 0 is not 1 or more"));
 }

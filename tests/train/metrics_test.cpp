@@ -1,8 +1,7 @@
-#include <reel/train/metrics.h>
-
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
+#include <reel/train.h>
 
 #include <cmath>
 #include <limits>
@@ -17,8 +16,8 @@ namespace {
 
 Tensor classes(const std::vector<std::int64_t>& values) { return tensor(values); }
 
-nn::BLEU::Tokens words(const std::string& text) {
-  nn::BLEU::Tokens tokens(1);
+train::BLEU::Tokens words(const std::string& text) {
+  train::BLEU::Tokens tokens(1);
   for (char c : text)
     if (c == ' ')
       tokens.emplace_back();
@@ -30,7 +29,7 @@ nn::BLEU::Tokens words(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a confusion matrix counts logits and classes over batches") {
-  nn::ConfusionMatrix matrix(3);
+  train::ConfusionMatrix matrix(3);
   CHECK(matrix.accuracy() == 0);
   // Rows of logits whose largest elements are 0, 2 and 1.
   matrix.add(tensor<float>({{3, 1, 2}, {0, 0, 1}, {-2, -1, -3}}), classes({0, 1, 1}));
@@ -54,7 +53,7 @@ TEST_CASE("a confusion matrix counts logits and classes over batches") {
 }
 
 TEST_CASE("the scores of a binary classifier are those of class 1, and 0 where they would divide by 0") {
-  nn::ConfusionMatrix matrix(2);
+  train::ConfusionMatrix matrix(2);
   CHECK(matrix.scores(1).f1 == 0);
   matrix.add(classes({0, 0, 0}), classes({0, 1, 0}));
   CHECK(matrix.scores(1).precision == 0);
@@ -66,15 +65,16 @@ TEST_CASE("the scores of a binary classifier are those of class 1, and 0 where t
 }
 
 TEST_CASE("a confusion matrix takes logits with further axes") {
-  nn::ConfusionMatrix matrix(2);
+  train::ConfusionMatrix matrix(2);
   matrix.add(tensor({{{1.f, 0.f, 5.f}, {0.f, 2.f, 7.f}}}), tensor<std::int64_t>({{0, 1, 0}}));
   CHECK(matrix.counts().to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 0, 1});
 }
 
 TEST_CASE("a confusion matrix refuses what does not fit, and counts none of it") {
-  nn::ConfusionMatrix matrix(2);
-  CHECK_THAT(error_of<Error>([] { nn::ConfusionMatrix(0); }), contains("ConfusionMatrix: there must be at least one"));
-  CHECK_THAT(error_of<Error>([] { nn::ConfusionMatrix(std::int64_t{1} << 32); }), contains("more than the 1048576"));
+  train::ConfusionMatrix matrix(2);
+  CHECK_THAT(error_of<Error>([] { train::ConfusionMatrix(0); }),
+             contains("ConfusionMatrix: there must be at least one"));
+  CHECK_THAT(error_of<Error>([] { train::ConfusionMatrix(std::int64_t{1} << 32); }), contains("more than the 1048576"));
   CHECK_THAT(error_of<Error>([&] { matrix.add({}, classes({1})); }), contains("an undefined tensor"));
   CHECK_THAT(error_of<ShapeError>([&] {
                matrix.add(zeros({2, 3}), classes({0, 1}));
@@ -94,7 +94,7 @@ TEST_CASE("a confusion matrix refuses what does not fit, and counts none of it")
 }
 
 TEST_CASE("perplexity is the exponential of the mean loss over all predictions") {
-  nn::Perplexity perplexity;
+  train::Perplexity perplexity;
   CHECK(std::isnan(perplexity.value()));
   perplexity.add(std::log(8.0), 2);
   perplexity.add(std::log(2.0), 4);
@@ -107,10 +107,10 @@ TEST_CASE("perplexity is the exponential of the mean loss over all predictions")
 
 TEST_CASE("BLEU clips n-grams by the reference that has most of them") {
   // The example of Papineni et al., section 2.1: "the" is in one reference twice.
-  nn::BLEU bleu;
-  std::vector<nn::BLEU::Tokens> references = {words("the cat is on the mat"), words("there is a cat on the mat")};
+  train::BLEU bleu;
+  std::vector<train::BLEU::Tokens> references = {words("the cat is on the mat"), words("there is a cat on the mat")};
   bleu.add(words("the the the the the the the"), references);
-  nn::BLEUScore result = bleu.result();
+  train::BLEUScore result = bleu.result();
   CHECK(result.precisions[0] == Approx(100 * 2.0 / 7));
   CHECK(result.precisions[1] == 0);
   CHECK(result.score == 0);
@@ -118,13 +118,13 @@ TEST_CASE("BLEU clips n-grams by the reference that has most of them") {
 }
 
 TEST_CASE("BLEU counts over the corpus, and penalises short candidates") {
-  nn::BLEU bleu;
+  train::BLEU bleu;
   CHECK(bleu.result().score == 0);
   bleu.add(words("a b c d e"), words("a b c d e"));
   CHECK(bleu.result().score == Approx(100));
   CHECK(bleu.result().brevity_penalty == 1);
   bleu.add(words("a b c x"), words("a b c d e f g"));
-  nn::BLEUScore result = bleu.result();
+  train::BLEUScore result = bleu.result();
   CHECK(result.candidate_length == 9);
   CHECK(result.reference_length == 12);
   // 8, 6, 4 and 2 of 9, 7, 5 and 3 n-grams are right.
@@ -139,50 +139,51 @@ TEST_CASE("BLEU counts over the corpus, and penalises short candidates") {
 }
 
 TEST_CASE("of references that are equally close in length, BLEU takes the shorter") {
-  nn::BLEU bleu;
-  std::vector<nn::BLEU::Tokens> references = {words("a b c d e f"), words("a b c d"), words("a")};
+  train::BLEU bleu;
+  std::vector<train::BLEU::Tokens> references = {words("a b c d e f"), words("a b c d"), words("a")};
   bleu.add(words("a b c d e"), references);
   CHECK(bleu.result().reference_length == 4);
   CHECK(bleu.result().brevity_penalty == 1);
-  CHECK_THAT(error_of<Error>([&] { bleu.add(words("a"), std::span<const nn::BLEU::Tokens>()); }),
+  CHECK_THAT(error_of<Error>([&] { bleu.add(words("a"), std::span<const train::BLEU::Tokens>()); }),
              contains("BLEU: a sentence needs at least one reference"));
 }
 
 TEST_CASE("BLEU of indices of tokens is that of the tokens") {
-  nn::BLEU words_of, indices_of;
+  train::BLEU words_of, indices_of;
   words_of.add(words("a b c d e"), words("a b c d f"));
-  indices_of.add(nn::BLEU::TokenIndices{1, 2, 3, 4, 5}, nn::BLEU::TokenIndices{1, 2, 3, 4, 6});
-  std::vector<nn::BLEU::Tokens> references = {words("a b c x"), words("b c d e f g")};
-  std::vector<nn::BLEU::TokenIndices> indices = {{1, 2, 3, 9}, {2, 3, 4, 5, 6, 7}};
+  indices_of.add(train::BLEU::TokenIndices{1, 2, 3, 4, 5}, train::BLEU::TokenIndices{1, 2, 3, 4, 6});
+  std::vector<train::BLEU::Tokens> references = {words("a b c x"), words("b c d e f g")};
+  std::vector<train::BLEU::TokenIndices> indices = {{1, 2, 3, 9}, {2, 3, 4, 5, 6, 7}};
   words_of.add(words("b c d e"), references);
-  indices_of.add(nn::BLEU::TokenIndices{2, 3, 4, 5}, indices);
+  indices_of.add(train::BLEU::TokenIndices{2, 3, 4, 5}, indices);
   CHECK(indices_of.result().score == words_of.result().score);
   // 8, 6, 4 and 2 of 9, 7, 5 and 3 n-grams are right.
   CHECK(indices_of.result().score == Approx(100 * std::pow(8.0 / 9 * 6 / 7 * 4 / 5 * 2 / 3, 0.25)));
-  CHECK_THAT(error_of<Error>([&] { indices_of.add(nn::BLEU::TokenIndices{1}, std::vector<nn::BLEU::TokenIndices>{}); }),
-             contains("BLEU: a sentence needs at least one reference"));
+  CHECK_THAT(
+      error_of<Error>([&] { indices_of.add(train::BLEU::TokenIndices{1}, std::vector<train::BLEU::TokenIndices>{}); }),
+      contains("BLEU: a sentence needs at least one reference"));
 }
 
 TEST_CASE("smoothing keeps BLEU above 0 where no long n-gram is right") {
   // 3, 1, 0 and 0 of 4, 3, 2 and 1 n-grams are right.
-  auto result = [](nn::BLEUSmoothing smoothing) {
-    nn::BLEU bleu({.smoothing = smoothing});
+  auto result = [](train::BLEUSmoothing smoothing) {
+    train::BLEU bleu({.smoothing = smoothing});
     bleu.add(words("a b x d"), words("a b c d"));
     return bleu.result();
   };
-  CHECK(result(nn::BLEUSmoothing::none).score == 0);
-  CHECK(result(nn::BLEUSmoothing::exponential).score ==
+  CHECK(result(train::BLEUSmoothing::none).score == 0);
+  CHECK(result(train::BLEUSmoothing::exponential).score ==
         Approx(100 * std::pow(3.0 / 4 * 1 / 3 * (1.0 / (2 * 2)) * (1.0 / (4 * 1)), 0.25)));
-  CHECK(result(nn::BLEUSmoothing::exponential).precisions[3] == Approx(25));
-  CHECK(result(nn::BLEUSmoothing::add_one).score ==
+  CHECK(result(train::BLEUSmoothing::exponential).precisions[3] == Approx(25));
+  CHECK(result(train::BLEUSmoothing::add_one).score ==
         Approx(100 * std::pow(3.0 / 4 * (2.0 / 4) * (1.0 / 3) * (1.0 / 2), 0.25)));
-  nn::BLEU wrong({.smoothing = nn::BLEUSmoothing::exponential});
+  train::BLEU wrong({.smoothing = train::BLEUSmoothing::exponential});
   wrong.add(words("x y"), words("a b"));
   CHECK(wrong.result().score == 0);
 }
 
 TEST_CASE("the area under the ROC curve is the share of pairs in order, over batches and with ties") {
-  nn::AUROC area;
+  train::AUROC area;
   CHECK(std::isnan(area.value()));
   area.add(tensor<double>({0.1, 0.4}), classes({0, 0}));
   CHECK(std::isnan(area.value()));
@@ -197,7 +198,7 @@ TEST_CASE("the area under the ROC curve is the share of pairs in order, over bat
 
 TEST_CASE("the area under the ROC curve is 1, ½ and 0 of perfect, constant and reversed scores") {
   auto of = [](const Tensor& scores, const Tensor& y) {
-    nn::AUROC area;
+    train::AUROC area;
     area.add(scores, y);
     return area.value();
   };
@@ -207,7 +208,7 @@ TEST_CASE("the area under the ROC curve is 1, ½ and 0 of perfect, constant and 
   CHECK(of(ones({4}), y) == 0.5);
   CHECK(of(tensor<double>({2, 1, 0, 3}), y) == 0);
   CHECK(of(ones({2, 2}, {.dtype = DType::bf16}), reshape(y, {2, 2})) == 0.5);
-  nn::AUROC area;
+  train::AUROC area;
   CHECK_THAT(error_of<ShapeError>([&] { area.add(ones({3}), y); }), contains("AUROC: the scores (3,) f32 do not fit"));
   CHECK_THAT(error_of<DTypeError>([&] { area.add(ones({4}), ones({4})); }), contains("classes are i32, i64 or bool"));
   CHECK_THAT(error_of<DTypeError>([&] { area.add(classes({1}), classes({1})); }), contains("AUROC"));

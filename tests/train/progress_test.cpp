@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include <reel/train/progress.h>
+#include <reel/train.h>
 
 #include "catch.h"
 #include "train/progress_line.h"
@@ -36,7 +36,7 @@ std::string output_of(const char* terminal, unsigned short columns, unsigned sho
     if (columns == 0) dup2(ends[1], STDOUT_FILENO);
     terminal ? setenv("TERM", terminal, 1) : unsetenv("TERM");
     {
-      nn::Progress progress("epoch 1/2", 1000, "steps");
+      train::Progress progress("epoch 1/2", 1000, "steps");
       for (int i = 0; i < 2; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(105));
         progress.advance(100, 0.5);

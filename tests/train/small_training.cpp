@@ -13,8 +13,7 @@
 #include <reel/ops.h>
 #include <reel/optim.h>
 #include <reel/tape.h>
-#include <reel/train/checkpoint.h>
-#include <reel/train/fit.h>
+#include <reel/train.h>
 
 using namespace reel;
 
@@ -31,7 +30,7 @@ struct Net : nn::Module {
 };
 
 // x (N, features) and y (N, 1).
-nn::Batch batch_of(const std::vector<std::int64_t>& items) {
+train::Batch batch_of(const std::vector<std::int64_t>& items) {
   Tensor x = randn({std::ssize(items), features});
   return {x + tensor(std::vector<float>(items.begin(), items.end()))(ellipsis, newaxis) / 50,
           sum(x, {1}, {.keepdims = true})};
@@ -63,7 +62,7 @@ int run(const std::string& directory, const std::string& weights, std::int64_t s
   bool resumed = static_cast<bool>(checkpoint.resume());
   if (only_checks) return resumed ? 0 : 3;
   while (checkpoint.steps() < steps) {
-    for (const nn::Batch& batch : loader) {
+    for (const train::Batch& batch : loader) {
       if (checkpoint.steps() == steps) break;
       Tape tape;
       Tensor loss = mse_loss(net(batch.x), batch.y);

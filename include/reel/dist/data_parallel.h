@@ -51,7 +51,7 @@ struct Step {
 ///     dist::Group group;
 ///     dist::DataParallel parallel(group, model, adam);
 ///     data::Loader loader(items, collate, {.batch_size = 32, .shard = group.rank(), .shards = group.size()});
-///     for (const nn::Batch& batch : loader) {
+///     for (const train::Batch& batch : loader) {
 ///       Tape tape;
 ///       if (loader.indices().empty()) {
 ///         parallel.join();  // the last batch had fewer items than there are ranks

@@ -31,7 +31,7 @@ struct MovingAverageOptions {
 /// It is updated after each step, and can be in the model for a while:
 ///
 ///     optim::MovingAverage average(model.parameters());
-///     for (const nn::Batch& batch : batches) {
+///     for (const train::Batch& batch : batches) {
 ///       train_step(batch);
 ///       average.update();
 ///     }

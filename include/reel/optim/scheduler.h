@@ -12,7 +12,7 @@ namespace reel::optim {
 ///
 ///     optim::Scheduler scheduler(adam, optim::sequence({{optim::warm_up({.steps = 100}), 100},
 ///                                                       {optim::cosine({.steps = 900})}}));
-///     for (const nn::Batch& batch : batches) {
+///     for (const train::Batch& batch : batches) {
 ///       train_step(batch);  // which ends with adam.step()
 ///       scheduler.step();
 ///     }

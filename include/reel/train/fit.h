@@ -22,7 +22,9 @@ namespace reel::logging {
 class Writer;
 }  // namespace reel::logging
 
-namespace reel::nn {
+/// \namespace reel::nn::training
+/// `fit`, metrics and progress, whose names are those of reel::train: include reel/train.h.
+namespace reel::nn::inline training {
 
 /// A mini-batch: inputs x (N, …) and targets y (N, …).
 struct Batch {
@@ -30,7 +32,7 @@ struct Batch {
       y;     ///< (N, …): targets
 };
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training
 
 namespace reel::detail {
 
@@ -49,7 +51,7 @@ struct BatchTypeOf {
 
 }  // namespace reel::detail
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 /// The type of the batches that a range gives: `Batch` if they convert to it.
 template <class Range>
@@ -235,7 +237,7 @@ struct FitOptions {
   bool prints = true;
 };
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training
 
 namespace reel::detail {
 
@@ -247,12 +249,12 @@ nn::FitReport fit(nn::Module& model, const AnyFitStep& step, const std::type_inf
 
 }  // namespace reel::detail
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 /// Trains a model whose prediction is forward(x): in each epoch, for each batch, makes a step of the optimiser on the
 /// gradients of the loss.
 ///
-///     nn::fit(net, [&](const Tensor& x) { return net(x); }, cross_entropy, adam, {x, y}, {.epochs = 20});
+///     train::fit(net, [&](const Tensor& x) { return net(x); }, cross_entropy, adam, {x, y}, {.epochs = 20});
 ///
 /// Training mode is set as needed, and restored for each part afterwards: parts that are out of training mode within a
 /// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
@@ -266,7 +268,7 @@ FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward
 /// Trains a model whose prediction is model(x): in each epoch, for each batch, makes a step of the optimiser on the
 /// gradients of the loss.
 ///
-///     nn::fit(net, cross_entropy, adam, {x, y}, {.epochs = 20, .metrics = {{"accuracy", nn::accuracy}}});
+///     train::fit(net, cross_entropy, adam, {x, y}, {.epochs = 20, .metrics = {{"accuracy", train::accuracy}}});
 ///
 /// Training mode is set as needed, and restored for each part afterwards: parts that are out of training mode within a
 /// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
@@ -285,8 +287,8 @@ FitReport fit(Model& model, const FitLoss& loss, optim::Optimiser& optimiser, co
 /// for each batch, makes a step of the optimiser on the gradients of step(batch).loss. `step` returns the loss, or a
 /// FitStep, which metrics need; it is called for the validation data, too, with the model out of training mode.
 ///
-///     nn::fit(model, [&](const Pair& pair) { return cross_entropy(model(pair.premise, pair.hypothesis), pair.label); },
-///             adam, loader, {.epochs = 20});
+///     auto step = [&](const Pair& pair) { return cross_entropy(model(pair.premise, pair.hypothesis), pair.label); };
+///     train::fit(model, step, adam, loader, {.epochs = 20});
 ///
 /// Training mode is set as needed, and restored for each part afterwards: parts that are out of training mode within a
 /// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
@@ -309,4 +311,4 @@ FitReport fit(Module& model, Step step, optim::Optimiser& optimiser, Range&& tra
   return detail::fit(model, any, typeid(B), optimiser, Data(std::forward<Range>(training)), options, where);
 }
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training

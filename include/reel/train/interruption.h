@@ -27,7 +27,7 @@ class Interrupted : public std::runtime_error, public Cancellation {
 ///
 ///     train::Interruption interruption;
 ///     try {
-///       for (const nn::Batch& batch : batches) {
+///       for (const train::Batch& batch : batches) {
 ///         train::check_interruption();
 ///         train_step(batch);
 ///       }

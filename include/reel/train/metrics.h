@@ -13,7 +13,7 @@
 /// Measures of predictions that are accumulated over batches. Counts of all batches together give the result, which for
 /// most of them is not the mean of the batches' results.
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 /// How well a class is recognised: with true positives tp, false positives fp and false negatives fn,
 /// precision = tp / (tp + fp), recall = tp / (tp + fn), F1 = 2 tp / (2 tp + fp + fn), each in [0, 1], and 0 where it
@@ -169,4 +169,4 @@ class BLEU {
   std::int64_t candidate_length_ = 0, reference_length_ = 0;
 };
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training

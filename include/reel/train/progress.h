@@ -5,7 +5,7 @@
 
 #include <reel/detail/immovable.h>
 
-namespace reel::nn {
+namespace reel::nn::inline training {
 
 /// Prints the progress of a run to stdout: loss, speed and remaining time, of a run of unknown length the time so far. On
 /// a terminal it is a bar on one line, redrawn ten times a second at most and as wide as the window is then; in a pipe or
@@ -42,4 +42,4 @@ class Progress : detail::Immovable {
   double shown_;
 };
 
-}  // namespace reel::nn
+}  // namespace reel::nn::inline training
