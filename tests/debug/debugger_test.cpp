@@ -5,7 +5,6 @@
 #include <reel/reel.h>
 
 #include "catch.h"
-#include "debug/debugger/mouse.h"
 #include "temporary_file.h"
 
 using namespace reel;
@@ -328,32 +327,6 @@ TEST_CASE("the debugger lists its commands, completes words, and refuses what it
   CHECK(terminal.debugger.completions("pt cell.input.w") == std::vector<std::string>{"cell.input.weight"});
   CHECK(terminal.debugger.execute("quit") == Debugger::Next::quit);
   CHECK_THAT(error_of<Error>([&] { Debugger broken(terminal.run, {}); }), contains("there is no .output"));
-}
-
-TEST_CASE("a click names the op of the printed line below it, also of a line that is wrapped") {
-  std::string printed =
-      "first\n"
-      "%1 add\n"
-      "    used by %22 mul and %333 sub\n"
-      "größer: %4 exp\n"
-      "\n";
-  auto at = [&](int rows_up, int column) { return debug::op_at(printed, 20, rows_up, column).value_or(0); };
-  CHECK(at(1, 1) == 0);  // an empty line
-  CHECK(at(2, 1) == 4);  // the line's first, before it
-  CHECK(at(2, 9) == 4);
-  CHECK(at(3, 1) == 22);  // the second row of a line of 32 characters
-  CHECK(at(3, 5) == 333);
-  CHECK(at(4, 13) == 22);
-  CHECK(at(4, 20) == 22);
-  CHECK(at(5, 2) == 1);
-  CHECK(at(6, 2) == 0);  // a line that names none
-  CHECK(at(7, 2) == 0);  // above what was printed
-  CHECK(at(0, 2) == 0);
-  CHECK(at(-3, 2) == 0);
-  CHECK_FALSE(debug::op_at("", 80, 1, 1));
-  CHECK_FALSE(debug::op_at("100 % of it\n%99999999999999999999\n", 0, 1, 1));
-  Terminal terminal(recorded());
-  CHECK_THAT(terminal.after("mouse on"), contains("error: the mouse needs a terminal"));
 }
 
 TEST_CASE("li shows the inputs of an op once, also where several ops lead to it") {

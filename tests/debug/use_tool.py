@@ -7,9 +7,7 @@ Usage: use_tool.py REEL WRITE_RECORDING
 import fcntl
 import os
 import pty
-import re
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -97,50 +95,6 @@ def use_terminal(tool, recording):
     check("quit ends with status 0", terminal.status() == 0)
 
 
-def use_mouse(tool, recording):
-    terminal = Terminal(tool, "debug", recording)
-    terminal.until("(reel) ")
-    terminal.send("mouse on\n")
-    answer = terminal.until("(reel) ")
-    if "error:" in answer:
-        print("skipped the mouse: there is no libedit")
-        terminal.send("quit\n")
-        terminal.status()
-        return
-    switched = terminal.until("\x1b[6n")
-    check("the terminal is asked for clicks and for the row of the prompt", "\x1b[?1000h" in answer + switched and "\x1b[6n" in switched, switched)
-    terminal.send("\x1b[10;8R")
-    terminal.send("lt -o tanh -c 3\n")
-    listed = terminal.until("\x1b[6n")
-    check("it is left alone between lines", "\x1b[?1000l" in listed, listed)
-    # The prompt is in row 20, so that the list's last row, "… and N more", is row 19.
-    terminal.send("\x1b[20;8R")
-    terminal.send("\x1b[<0;30;18M\x1b[<0;30;18m")
-    third = re.findall(r"^(%\d+)", listed, re.M)[2]
-    shown = terminal.until("\x1b[6n")
-    check("a click on an op shows it", f"ni {third}" in shown and f"{third} tanh at " in shown, shown)
-    terminal.send("\x1b[20;8R")
-    terminal.send(f"pt {third} ")
-    terminal.send("\x1b[<0;2;1M")  # a row that is not known, or names no op
-    terminal.send("\x1b[<64;2;19M")  # the wheel
-    terminal.send("\x1b[C")  # a key that is no report
-    terminal.send("-s\n")
-    shown = terminal.until("\x1b[6n")
-    check("other clicks, the wheel and keys do no harm", "error" not in shown, shown)
-    terminal.send("\x1b[20;8R")
-    terminal.send("pt -s ")
-    terminal.send("\x1b[<0;2;19M")
-    terminal.send("\n")
-    shown = terminal.until("\x1b[6n")
-    check("within a command a click adds the op", re.search(r"pt -s %\d+", shown) and "error" not in shown, shown)
-    terminal.send("lt -n größe\n")
-    shown = terminal.until("\x1b[6n")
-    check("letters beyond ASCII are read", "lt -n größe" in shown, shown)
-    os.kill(terminal.process, signal.SIGTERM)
-    rest = terminal.until("\x1b[?1000l", 5)
-    check("a signal that ends the program gives the mouse back", "\x1b[?1000l" in rest and terminal.status() == -signal.SIGTERM, rest)
-
-
 def use_diff(tool, recording, other, folder):
     found = run(tool, "diff", recording, recording)
     check("a recording agrees with itself", found.returncode == 0 and found.stdout.startswith("The runs agree in all "), found)
@@ -168,7 +122,6 @@ def main():
             subprocess.run([write_recording, recording, "2000", kind], check=True)
         use_debugger(tool, recordings[0])
         use_terminal(tool, recordings[0])
-        use_mouse(tool, recordings[0])
         use_diff(tool, *recordings, folder)
     return 1 if failures else 0
 

@@ -55,9 +55,6 @@ class Debugger : detail::Immovable {
   void add_filter(std::string_view name, TensorFilter filter, Location where = Location::here());
   /// Moves the cursor to an op, and prints where it is.
   void stop_at(const RecordedOp& op, std::string_view reason);
-  /// The text printed since the last call of this function, at most the last 64 KB: for a terminal on which ops can be
-  /// clicked.
-  std::string take_printed();
   /// Possible completions of an incomplete line: commands, options, filters, ops, or names of tensors.
   std::vector<std::string> completions(std::string_view line) const;
 

@@ -11,8 +11,6 @@ namespace reel::debug {
 
 namespace {
 
-constexpr std::size_t most_printed = std::size_t{64} << 10;
-
 Words words_of(std::string_view line) {
   Words words;
   std::string word;
@@ -37,11 +35,6 @@ Words words_of(std::string_view line) {
 
 void show_filters(Debugger::State& state, const Words&) {
   for (const auto& [name, filter] : state.filters) state.print("{}\n", name);
-}
-
-// A terminal with line editing understands it before it comes here.
-void use_mouse(Debugger::State&, const Words&) {
-  refuse_command("the mouse needs a terminal, and Debian's package libedit2");
 }
 
 void quit(Debugger::State& state, const Words&) { state.next = Debugger::Next::quit; }
@@ -97,8 +90,6 @@ const std::vector<Command>& debugger_commands() {
        "go on until a condition: a filter, an op, FILE:LINE, step N, or id N; without one to the end", continue_run},
       {"run", "[until CONDITION]", "go on from the beginning", run_from_start},
       {"filters", "", "list filters", show_filters},
-      {"mouse", "[on|off]",
-       "let a click on a printed op show it, or add it to a command; text is then selected with Shift", use_mouse},
       {"help", "[COMMAND]", "list commands", help},
       {"quit", "", "end the session", quit},
   };
@@ -114,14 +105,7 @@ Debugger::Debugger(const RecordedRun& run, DebuggerOptions options, Location whe
 
 Debugger::~Debugger() = default;
 
-std::string Debugger::take_printed() { return std::exchange(state_->printed, {}); }
-
-void Debugger::State::print_text(const std::string& unchecked) {
-  std::string text = detail::printable_lines(unchecked);
-  printed += text;
-  if (printed.size() > most_printed) printed.erase(0, printed.size() - most_printed);
-  options.output(text);
-}
+void Debugger::State::print_text(const std::string& unchecked) { options.output(detail::printable_lines(unchecked)); }
 
 int Debugger::failures() const { return state_->failures; }
 
@@ -170,8 +154,6 @@ std::vector<std::string> Debugger::completions(std::string_view line) const {
   if (line.starts_with("help "))
     for (const Command& command : debugger_commands()) offer(command.name);
   if (last == "cont" || last == "run") offer("until");
-  if (last == "mouse")
-    for (std::string_view word : {"on", "off"}) offer(word);
   if (last == "-s")
     for (std::string_view order : {"id", "time", "size"}) offer(order);
   for (const RecordedOp& op : state_->run.ops()) {

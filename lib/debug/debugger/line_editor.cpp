@@ -11,8 +11,6 @@
 #include <fmt/format.h>
 #include <reel/debug/debugger.h>
 
-#include "mouse.h"
-
 namespace reel::debug {
 
 namespace {
@@ -31,7 +29,6 @@ class LineEditor {
     find("rl_attempted_completion_function", attempted_);
     find("rl_line_buffer", buffer_);
     find("rl_attempted_completion_over", over_);
-    find("rl_getc_function", next_key_);
   }
   bool works() const { return readline_ && add_history_; }
 
@@ -45,11 +42,6 @@ class LineEditor {
   }
   void complete_with(Complete complete) const {
     if (attempted_ && matches_) *attempted_ = complete;
-  }
-  /// Reads keys with a function, from the first line on. False: this libedit cannot.
-  bool read_keys_with(int (*next_key)(std::FILE*)) const {
-    if (next_key_) *next_key_ = next_key;
-    return next_key_;
   }
   char** matches(const char* text, char* (*next)(const char* text, int state)) const {
     // Without it file names would be offered where nothing else fits.
@@ -75,14 +67,12 @@ class LineEditor {
   Complete* attempted_ = nullptr;
   char** buffer_ = nullptr;
   int* over_ = nullptr;
-  int (**next_key_)(std::FILE*) = nullptr;
 };
 
 // The callbacks of libedit have no argument of ours, so what they need is known here while lines are read.
 struct Completing {
   const Debugger* debugger = nullptr;
   const LineEditor* editor = nullptr;
-  Keys* keys = nullptr;
   std::vector<std::string> found;
   std::size_t given = 0;
 };
@@ -96,44 +86,17 @@ char* next_completion(const char*, int state) {
 
 char** complete(const char* text, int, int end) {
   if (!completing) return nullptr;
-  completing->keys->forget();  // what is offered is printed
   completing->found = completing->debugger->completions(completing->editor->line_before(end));
   return completing->editor->matches(text, next_completion);
 }
 
-int next_key(std::FILE*) { return completing ? completing->keys->next() : -1; }
-
-// True if the line was the command `mouse`.
-bool set_mouse(Keys& keys, std::string_view line) {
-  if (line != "mouse" && line != "mouse on" && line != "mouse off") return false;
-  if (line != "mouse") keys.use_mouse(line == "mouse on");
-  fmt::print("The mouse is {}.\n", keys.has_mouse() ? "on: a click on a printed op shows it" : "off");
-  return true;
-}
-
 Debugger::Next run_on_terminal(Debugger& debugger, const LineEditor& editor, const std::string& prompt) {
-  static Keys keys;
-  static const bool has_keys = editor.read_keys_with(next_key);
-  Completing here{&debugger, &editor, &keys, {}, 0};
+  Completing here{&debugger, &editor, {}, 0};
   completing = &here;
   editor.complete_with(complete);
-  keys.forget();
-  keys.add(debugger.take_printed());
   auto next = Debugger::Next::command;
   std::string line;
-  while (next == Debugger::Next::command) {
-    keys.begin_line();
-    bool read = editor.read(prompt, line);
-    keys.end_line();
-    if (!read) break;
-    keys.add(fmt::format("{}{}\n", prompt, line));
-    if (has_keys && set_mouse(keys, line)) {
-      keys.forget();
-      continue;
-    }
-    next = debugger.execute(line);
-    keys.add(debugger.take_printed());
-  }
+  while (next == Debugger::Next::command && editor.read(prompt, line)) next = debugger.execute(line);
   completing = nullptr;
   return next;
 }

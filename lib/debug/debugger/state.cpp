@@ -32,6 +32,12 @@ std::optional<std::uint64_t> id_in(std::string_view text) {
   return id;
 }
 
+// The number of characters of UTF-8.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
+}
+
 }  // namespace
 
 const RecordedOp& Debugger::State::op(std::uint64_t id) const {
@@ -178,11 +184,6 @@ std::string sentence_of(const RecordedOp& op) {
   std::string text = short_sentence_of(op);
   if (!op.notes.empty()) text.append(", with ").append(op.notes);
   return text;
-}
-
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
 }
 
 std::string table_of(const std::vector<std::vector<std::string>>& rows, int width,

@@ -50,7 +50,6 @@ struct Debugger::State {
   std::uint64_t cursor = 0;  ///< the id of the op at which the run is stopped; 0: before the first
   int failures = 0;
   Next next = Next::command;
-  std::string printed = {};  ///< since it was taken
 
   template <class... T>
   void print(fmt::format_string<T...> text, T&&... values) {
@@ -109,8 +108,6 @@ std::string table_of(const std::vector<std::vector<std::string>>& rows, int widt
                      const std::vector<std::size_t>& right = {});
 /// A bar of at most `columns` characters.
 std::string bar_of(double share, int columns);
-/// The number of characters of UTF-8.
-std::size_t width_of(std::string_view text);
 /// An integer that a word holds. Throws: CommandError unless it is one and at least `least`.
 std::int64_t integer_of(std::string_view word, const char* what, std::int64_t least = 0);
 
