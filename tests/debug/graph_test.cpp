@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -71,13 +71,16 @@ void check_xml(const std::string& text) {
   int elements = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '&') {
-      std::string rest = text.substr(at, 6);
-      CHECK((rest.starts_with("&amp;") || rest.starts_with("&lt;") || rest.starts_with("&gt;") || rest == "&quot;"));
+      std::string rest = text.substr(at, 8);
+      CHECK(std::regex_search(rest, std::regex("^&(amp|lt|gt|quot|#[0-9]+);")));
     }
     if (text[at] != '<') continue;
-    std::size_t end = text.find('>', at);
+    bool is_comment = text.compare(at, 4, "<!--") == 0;
+    std::size_t end = text.find(is_comment ? "-->" : ">", at);
     REQUIRE(end != std::string::npos);
     std::string tag = text.substr(at + 1, end - at - 1);
+    at = end;
+    if (is_comment || tag.starts_with("!") || tag.starts_with("?")) continue;
     REQUIRE(std::count(tag.begin(), tag.end(), '"') % 2 == 0);
     ++elements;
     if (tag.starts_with("/")) {
@@ -85,40 +88,22 @@ void check_xml(const std::string& text) {
       REQUIRE(open.back() == tag.substr(1));
       open.pop_back();
     } else if (!tag.ends_with("/")) {
-      open.push_back(tag.substr(0, tag.find(' ')));
+      open.push_back(tag.substr(0, tag.find_first_of(" \n")));
     }
-    at = end;
   }
   CHECK(open.empty());
   CHECK(elements > 0);
 }
 
-struct DrawnBox {
-  double x, y, width, height;
-};
-
-std::vector<DrawnBox> boxes_in(const std::string& svg) {
-  std::vector<DrawnBox> boxes;
-  const std::regex box("<rect x=\"([^\"]+)\" y=\"([^\"]+)\" width=\"([^\"]+)\" height=\"([^\"]+)\"");
-  for (std::sregex_iterator at(svg.begin(), svg.end(), box), end; at != end; ++at)
-    boxes.push_back({std::stod((*at)[1]), std::stod((*at)[2]), std::stod((*at)[3]), std::stod((*at)[4])});
-  return boxes;
-}
-
-void check_pictures(const Graph& graph) {
-  check_dot(graph.dot());
-  std::string svg = graph.svg();
-  check_xml(svg);
-  std::vector<DrawnBox> boxes = boxes_in(svg);
-  REQUIRE(boxes.size() == graph.nodes().size());
-  int overlaps = 0;
-  for (std::size_t a = 0; a < boxes.size(); ++a)
-    for (std::size_t b = 0; b < a; ++b)
-      overlaps += boxes[a].x < boxes[b].x + boxes[b].width && boxes[b].x < boxes[a].x + boxes[a].width &&
-                  boxes[a].y < boxes[b].y + boxes[b].height && boxes[b].y < boxes[a].y + boxes[a].height;
-  CHECK(overlaps == 0);
-  for (const GraphEdge& edge : graph.edges())
-    if (edge.from < edge.to) CHECK(boxes[edge.from].y + boxes[edge.from].height < boxes[edge.to].y);
+// The picture of a graph; none, after a line that says so, where Graphviz is not installed.
+std::optional<std::string> svg_of(const Graph& graph) {
+  try {
+    return graph.svg();
+  } catch (const Error& error) {
+    if (std::string(error.what()).find("install Debian's graphviz") == std::string::npos) throw;
+    reel_test::skip("Graphviz is not installed");
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -131,7 +116,7 @@ TEST_CASE("the graph of a tape has its parameters and ops with their lines and s
   Tensor loss = sum(square(net(x)));
   int line = __LINE__ - 1;
   Graph graph = debug::graph(tape, {.names = net.named_parameters()});
-  check_pictures(graph);
+  check_dot(graph.dot());
   CHECK(node(graph, "hidden.weight").kind == GraphNodeKind::parameter);
   CHECK(node(graph, "hidden.weight").form == "f32 (3, 4)");
   CHECK(node(graph, "watched").kind == GraphNodeKind::data);
@@ -143,7 +128,46 @@ TEST_CASE("the graph of a tape has its parameters and ops with their lines and s
   CHECK(leads(graph, "square", "sum"));
   CHECK_FALSE(leads(graph, "sum", "square"));
   CHECK_THAT(graph.dot(), contains("label=\"hidden\""));
-  CHECK_THAT(graph.svg(), contains(">square</text>"));
+  std::optional<std::string> svg = svg_of(graph);
+  if (!svg) return;
+  check_xml(*svg);
+  CHECK_THAT(*svg, contains(">square</text>") && contains("square at "));
+}
+
+TEST_CASE("a graph is laid out by Graphviz, with every node in its picture") {
+  Generator generator(7);
+  for (int round = 0; round < 3; ++round) {
+    int count = 1 + static_cast<int>(randint(0, 60, {1}, {.generator = &generator}).item<std::int64_t>());
+    std::vector<GraphNode> nodes(static_cast<std::size_t>(count));
+    std::vector<GraphEdge> edges;
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].label = "op\"<&>\\\x01" + std::string(i % 30, 'x');
+      for (std::uint32_t from = 0; from <= i; ++from)
+        if (randint(0, 20, {1}, {.generator = &generator}).item<std::int64_t>() == 0) edges.push_back({from, i});
+    }
+    std::optional<std::string> svg = svg_of(Graph(nodes, edges));
+    if (!svg) return;
+    check_xml(*svg);
+    int drawn = 0;
+    for (std::size_t at = 0; (at = svg->find("class=\"node\"", at)) != std::string::npos; ++at) ++drawn;
+    CHECK(drawn == count);
+  }
+}
+
+TEST_CASE("a picture of a graph says where Graphviz is missing or fails") {
+  reel_test::InFolder folder;
+  Graph graph({{.label = "op"}}, {});
+  std::string path = std::getenv("PATH");
+  setenv("PATH", ".", 1);
+  std::string missing = reel_test::error_of<Error>([&] { graph.save("graph.svg"); });
+  reel_test::put_bytes("dot", "#!/bin/sh\necho 'out of ink' >&2\nexit 3\n");
+  std::filesystem::permissions("dot", std::filesystem::perms::owner_all);
+  std::string failed = reel_test::error_of<Error>([&] { static_cast<void>(graph.svg()); });
+  setenv("PATH", path.c_str(), 1);
+  CHECK_THAT(missing,
+             contains("debug::Graph::save") && contains("install Debian's graphviz, or save the graph as .dot"));
+  CHECK_FALSE(std::filesystem::exists("graph.svg"));
+  CHECK_THAT(failed, contains("debug::Graph::svg: Graphviz's dot failed: out of ink"));
 }
 
 TEST_CASE("the runs of a loop are one node of a graph, with their number, and unfolded one each") {
@@ -152,7 +176,7 @@ TEST_CASE("the runs of a loop are one node of a graph, with their number, and un
   Tensor h = ones({1, 3});
   for (int t = 0; t < 20; ++t) h = tanh(matmul(h, w));
   Graph folded = debug::graph(tape);
-  check_pictures(folded);
+  check_dot(folded.dot());
   CHECK(folded.nodes().size() == 3);
   CHECK(node(folded, "tanh").count == 20);
   CHECK(leads(folded, "tanh", "matmul"));
@@ -160,7 +184,7 @@ TEST_CASE("the runs of a loop are one node of a graph, with their number, and un
   CHECK_THAT(folded.dot(), contains("tanh ×20"));
 
   Graph unfolded = debug::graph(tape, {.fold_loops = false});
-  check_pictures(unfolded);
+  check_dot(unfolded.dot());
   CHECK(unfolded.nodes().size() == 41);
   CHECK(
       std::all_of(unfolded.edges().begin(), unfolded.edges().end(), [](const GraphEdge& e) { return e.from < e.to; }));
@@ -185,7 +209,7 @@ TEST_CASE("layers that are called on one line are nodes of their own, and only a
   nn::Linear cell(4, 4);
   TemporaryFile file("run.reel");
   auto check = [&](const Graph& graph, bool goes_round) {
-    check_pictures(graph);
+    check_dot(graph.dot());
     CHECK(std::ranges::any_of(graph.edges(), [](const GraphEdge& edge) { return edge.from >= edge.to; }) == goes_round);
   };
   for (bool loop : {false, true}) {
@@ -230,7 +254,7 @@ TEST_CASE("in a catch, the graph of what was recorded ends with the op that thre
     FAIL("matmul took matrices that do not fit");
   } catch (const ShapeError&) {
     Graph graph = debug::graph(tape);
-    check_pictures(graph);
+    check_dot(graph.dot());
     REQUIRE(graph.nodes().back().kind == GraphNodeKind::failed);
     CHECK(graph.nodes().back().label == "matmul");
     CHECK(graph.nodes().back().line == line);
@@ -247,7 +271,7 @@ TEST_CASE("an op that throws before anything is recorded is a graph by itself") 
     matmul(ones({2, 3}), ones({5, 6}));
   } catch (const ShapeError&) {
     Graph graph = debug::graph(tape);
-    check_pictures(graph);
+    check_dot(graph.dot());
     CHECK(graph.nodes().size() == 1);
     CHECK(graph.edges().empty());
   }
@@ -255,7 +279,7 @@ TEST_CASE("an op that throws before anything is recorded is a graph by itself") 
     throw std::runtime_error("a <reader> said \"no\" & left\\");
   } catch (const std::runtime_error&) {
     Graph graph = debug::graph(tape);
-    check_pictures(graph);
+    check_dot(graph.dot());
     CHECK(graph.nodes()[0].message == "a <reader> said \"no\" & left\\");
   }
 }
@@ -265,7 +289,7 @@ TEST_CASE("the ops of a module are one node of a graph if asked for") {
   Tape tape;
   Tensor loss = mean(square(net(ones({5, 3}))));
   Graph graph = debug::graph(tape, {.names = net.named_parameters(), .module_depth = 1});
-  check_pictures(graph);
+  check_dot(graph.dot());
   CHECK(node(graph, "hidden").kind == GraphNodeKind::module);
   CHECK(leads(graph, "hidden", "tanh"));
   CHECK(leads(graph, "tanh", "output"));
@@ -281,7 +305,7 @@ TEST_CASE("the graph of a recording knows the module of each op, and the inputs 
     CHECK_THROWS_AS(embedding(ones({4, 2}), tensor<std::int64_t>({7})), IndexError);
   }
   Graph graph = debug::graph(debug::RecordedRun::read(file.path()), {.names = {}});
-  check_pictures(graph);
+  check_dot(graph.dot());
   CHECK(node(graph, "tanh").module == "DrawnNet");
   auto failed = std::find_if(graph.nodes().begin(), graph.nodes().end(),
                              [](const GraphNode& n) { return n.kind == GraphNodeKind::failed; });
@@ -289,7 +313,7 @@ TEST_CASE("the graph of a recording knows the module of each op, and the inputs 
   CHECK_THAT(failed->label, contains("embedding"));
 }
 
-TEST_CASE("a graph of 10,000 entries is drawn in less than two seconds") {
+TEST_CASE("a graph of 10,000 entries is made and written in less than two seconds") {
   Tensor w = ones({2}).requires_grad();
   Tape tape;
   Tensor x = w, y = w;
@@ -301,25 +325,9 @@ TEST_CASE("a graph of 10,000 entries is drawn in less than two seconds") {
   for (bool fold : {true, false}) {
     Graph graph = debug::graph(tape, {.fold_loops = fold});
     CHECK(graph.nodes().size() == (fold ? 3u : 10001u));
-    CHECK(graph.svg().size() > graph.nodes().size());
     CHECK(graph.dot().size() > graph.nodes().size());
   }
   CHECK(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC < 2);
-}
-
-TEST_CASE("random graphs are laid out without overlaps and with every use below what it uses") {
-  Generator generator(7);
-  for (int round = 0; round < 20; ++round) {
-    int count = 1 + static_cast<int>(randint(0, 60, {1}, {.generator = &generator}).item<std::int64_t>());
-    std::vector<GraphNode> nodes(static_cast<std::size_t>(count));
-    std::vector<GraphEdge> edges;
-    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-      nodes[i].label = "op" + std::string(i % 30, 'x');
-      for (std::uint32_t from = 0; from <= i; ++from)
-        if (randint(0, 20, {1}, {.generator = &generator}).item<std::int64_t>() == 0) edges.push_back({from, i});
-    }
-    check_pictures(Graph(nodes, edges));
-  }
 }
 
 TEST_CASE("a graph is saved by the ending of the file, and refused where there is nothing to draw") {
@@ -328,10 +336,13 @@ TEST_CASE("a graph is saved by the ending of the file, and refused where there i
   CHECK_THROWS_WITH(debug::graph(tape), contains("the tape has no entries"));
   Tensor y = sum(w * 2.0);
   Graph graph = debug::graph(tape);
-  TemporaryFile file("graph.svg");
-  graph.save(file.path());
-  std::ifstream written(file.path());
-  CHECK(std::string(std::istreambuf_iterator<char>(written), {}) == graph.svg());
+  TemporaryFile picture("graph.svg"), language("graph.dot");
+  graph.save(language.path());
+  CHECK(reel_test::bytes_of(language.path()) == graph.dot());
+  if (std::optional<std::string> svg = svg_of(graph)) {
+    graph.save(picture.path());
+    CHECK(reel_test::bytes_of(picture.path()) == *svg);
+  }
   CHECK_THROWS_WITH(graph.save("graph.png"), contains("must end in .svg, .dot or .gv"));
   CHECK_THROWS_AS(graph.save("/nowhere/at/all/graph.dot"), Error);
   CHECK_THROWS_AS(Graph({}, {{0, 1}}), Error);
@@ -344,6 +355,7 @@ TEST_CASE("the example of a graph draws what was recorded before the error") {
   auto run = [&] {
 #include "examples/debug_graph_1.h"
   };
+  if (!svg_of(Graph({{.label = "op"}}, {}))) return;
   CHECK_THROWS_AS(run(), ShapeError);
   CHECK(reel_test::bytes_of("graph.svg").find("matmul") != std::string::npos);
 }

@@ -7,7 +7,7 @@ library_packages=("${compiler%% *}=g++" meson=meson ninja=ninja-build pkg-config
   libfmt-dev libdnnl-dev libeigen3-dev libhwy-dev libboost-context-dev nlohmann-json3-dev
   zlib1g-dev libzip-dev libpng-dev libjpeg-dev)
 sample_packages=(libcli11-dev)
-test_packages=(catch2 cmake=cmake make=make gdb=gdb)
+test_packages=(catch2 cmake=cmake make=make gdb=gdb dot=graphviz)
 # Judges in Python, which have a virtual environment.
 judge_packages=(python3-venv)
 hdf5_packages=(libhdf5-dev)

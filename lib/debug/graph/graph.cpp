@@ -12,6 +12,7 @@
 #include "../../core/storage.h"
 #include "../../io/atomic_file.h"
 #include "../../record/tape_nodes.h"
+#include "graphviz.h"
 
 namespace reel::debug {
 namespace {
@@ -162,12 +163,14 @@ Graph::Graph(std::vector<GraphNode> nodes, std::vector<GraphEdge> edges)
       throw Error("debug::Graph: an edge leads to a node that is not there", Location());
 }
 
+std::string Graph::svg(Location where) const { return svg_of(dot(), "debug::Graph::svg", where); }
+
 void Graph::save(const std::string& file, Location where) const {
   constexpr const char* function = "debug::Graph::save";
   bool picture = file.ends_with(".svg");
   if (!picture && !file.ends_with(".dot") && !file.ends_with(".gv"))
     detail::fail<Error>(function, where, "'{}' must end in .svg, .dot or .gv", file);
-  std::string text = picture ? svg() : dot();
+  std::string text = picture ? svg_of(dot(), function, where) : dot();
   io::AtomicFile output(function, file, where);
   output.write(std::as_bytes(std::span(text)));
   output.commit();
