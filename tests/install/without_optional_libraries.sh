@@ -11,7 +11,7 @@ real=$(command -v "${PKG_CONFIG:-pkg-config}")
 cat >"$place/pkg-config" <<SCRIPT
 #!/bin/bash
 for argument; do
-  case \$argument in hdf5* | sndfile | ompi | protobuf) exit 1 ;; esac
+  case \$argument in hdf5* | sndfile | cairo | ompi | protobuf) exit 1 ;; esac
 done
 exec $real "\$@"
 SCRIPT

@@ -28,9 +28,11 @@ TEST_CASE("the example of a plot writes a page") {
 
 TEST_CASE("the example of a figure writes a picture") {
   reel_test::InFolder folder;
-  {
+  std::string said = reel_test::error_of<io::FileError>([] {
 #include "examples/logging_writer_2.h"
-  }
+  });
+  if (said.find("libreel_figure.so") != said.npos) return reel_test::skip("this build has no cairo");
+  CHECK(said.empty());
   for (const auto& entry : std::filesystem::directory_iterator("runs/figures"))
     CHECK(reel_test::bytes_of(entry.path().string()).find("PNG") != std::string::npos);
 }

@@ -12,6 +12,7 @@ test_packages=(catch2 cmake=cmake make=make gdb=gdb dot=graphviz)
 judge_packages=(python3-venv)
 hdf5_packages=(libhdf5-dev)
 sound_packages=(libsndfile1-dev)
+figure_packages=(libcairo2-dev)
 # Programs of several processes.
 dist_packages=(libopenmpi-dev openmpi-bin)
 onnx_packages=(libonnx-dev libprotobuf-dev)

@@ -141,11 +141,12 @@ class Writer : detail::Immovable {
   ///     log.figure("norms", {.title = "Gradient norms", .curves = {{"W", {}, {0.5, 0.25, 0.125}}}, .log_y = true}, 10);
   ///
   /// Throws: Error for a tag that is not allowed, sizes out of range, and a curve whose x and y differ in length;
-  /// FileError if the log cannot be written, or libreel_files.so is missing.
+  /// FileError if the log cannot be written, or libreel_figure.so or libreel_files.so is missing.
   void figure(std::string_view tag, const LinePlot& plot, std::int64_t step, Location where = Location::here());
   /// Logs a matrix, drawn as a picture whose colours are its values.
   /// Throws: Error for a tag that is not allowed, sizes out of range, undefined values and labels that do not fit;
-  /// ShapeError unless the values are a matrix; FileError if the log cannot be written, or libreel_files.so is missing.
+  /// ShapeError unless the values are a matrix; FileError if the log cannot be written, or libreel_figure.so or
+  /// libreel_files.so is missing.
   void figure(std::string_view tag, const HeatMap& map, std::int64_t step, Location where = Location::here());
   /// Logs vectors for TensorBoard's embedding projector, in place of those that have been logged under this tag.
   /// matrix: (N, D), of any dtype; labels: one for each row, or none; sprite: pictures (N, C, H, W) of the rows as

@@ -7,13 +7,17 @@
 #include <string>
 #include <vector>
 
+#include <reel/logging/writer.h>
 #include <reel/no_record.h>
 
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
 #include "../../ops/if_needed.h"
+#include "../tag.h"
+#include "../writer_files.h"
 #include "axis.h"
 #include "canvas.h"
+#include "palette.h"
 
 namespace reel::logging {
 
@@ -21,7 +25,6 @@ using detail::fail;
 
 namespace {
 
-constexpr const char* figure_name = "logging::Writer::figure";
 constexpr Colour ink{30, 30, 30}, faint{215, 215, 215}, no_value{170, 170, 170};
 constexpr double letter = 9, title_letter = 11;  // the heights of capitals in pixels
 
@@ -43,9 +46,9 @@ void check_size(int width, int height, Location where) {
                   least, most);
 }
 
-double widest_label(const std::vector<Axis::Tick>& ticks) {
+double widest_label(const Canvas& canvas, const std::vector<Axis::Tick>& ticks) {
   double widest = 0;
-  for (const Axis::Tick& tick : ticks) widest = std::max(widest, Canvas::text_width(tick.label, letter));
+  for (const Axis::Tick& tick : ticks) widest = std::max(widest, canvas.text_width(tick.label, letter));
   return widest;
 }
 
@@ -68,15 +71,18 @@ double x_of(const Curve& curve, std::size_t i) { return curve.x.empty() ? static
 
 void draw_curve(Canvas& canvas, const Plane& plane, const Axis& x_axis, const Axis& y_axis, const Curve& curve,
                 Colour colour) {
-  auto x_at = [&](std::size_t i) { return plane.x(x_axis.position(x_of(curve, i))); };
-  auto y_at = [&](std::size_t i) { return plane.y(y_axis.position(curve.y[i])); };
-  auto is_shown = [&](std::size_t i) { return i < curve.y.size() && std::isfinite(x_at(i)) && std::isfinite(y_at(i)); };
-  for (std::size_t i = 0; i < curve.y.size(); ++i) {
-    if (!is_shown(i)) continue;
-    if (is_shown(i + 1))
-      canvas.line(x_at(i), y_at(i), x_at(i + 1), y_at(i + 1), 2, colour);
-    else if (i == 0 || !is_shown(i - 1))
-      canvas.line(x_at(i), y_at(i), x_at(i), y_at(i), 5, colour);  // a point without neighbours
+  std::vector<Point> joined;
+  for (std::size_t i = 0; i <= curve.y.size(); ++i) {
+    if (i < curve.y.size()) {
+      Point point{plane.x(x_axis.position(x_of(curve, i))), plane.y(y_axis.position(curve.y[i]))};
+      if (std::isfinite(point.x) && std::isfinite(point.y)) {
+        joined.push_back(point);
+        continue;
+      }
+    }
+    // A point without neighbours is a larger dot.
+    canvas.lines(joined, joined.size() == 1 ? 5 : 2, colour);
+    joined.clear();
   }
 }
 
@@ -85,7 +91,7 @@ void draw_legend(Canvas& canvas, const Plane& plane, const std::vector<Curve>& c
   int rows = 0;
   for (const Curve& curve : curves) {
     if (curve.name.empty()) continue;
-    widest = std::max(widest, Canvas::text_width(curve.name, letter));
+    widest = std::max(widest, canvas.text_width(curve.name, letter));
     ++rows;
   }
   if (rows == 0) return;
@@ -94,7 +100,7 @@ void draw_legend(Canvas& canvas, const Plane& plane, const std::vector<Curve>& c
   for (std::size_t i = 0; i < curves.size(); ++i) {
     if (curves[i].name.empty()) continue;
     Colour colour = curve_colours[i % curve_colours.size()];
-    canvas.line(left, top + 4 + letter / 2, left + 20, top + 4 + letter / 2, 3, colour);
+    canvas.line({left, top + 4 + letter / 2}, {left + 20, top + 4 + letter / 2}, 3, colour);
     canvas.text(left + 28, top + 4 + letter, curves[i].name, letter, ink);
     top += row_height;
   }
@@ -103,16 +109,16 @@ void draw_legend(Canvas& canvas, const Plane& plane, const std::vector<Curve>& c
 void draw_grid(Canvas& canvas, const Plane& plane, const Axis& x_axis, const Axis& y_axis) {
   for (const Axis::Tick& tick : y_axis.ticks()) {
     double y = plane.y(tick.position);
-    canvas.line(plane.left, y, plane.right, y, 1, faint);
+    canvas.line({plane.left, y}, {plane.right, y}, 1, faint);
     canvas.text(plane.left - 7, y + letter / 2, tick.label, letter, ink, Anchor::end);
   }
   for (const Axis::Tick& tick : x_axis.ticks()) {
     double x = plane.x(tick.position);
-    canvas.line(x, plane.top, x, plane.bottom, 1, faint);
+    canvas.line({x, plane.top}, {x, plane.bottom}, 1, faint);
     canvas.text(x, plane.bottom + 7 + letter, tick.label, letter, ink, Anchor::middle);
   }
-  canvas.line(plane.left, plane.bottom, plane.right, plane.bottom, 1, ink);
-  canvas.line(plane.left, plane.top, plane.left, plane.bottom, 1, ink);
+  canvas.line({plane.left, plane.bottom}, {plane.right, plane.bottom}, 1, ink);
+  canvas.line({plane.left, plane.top}, {plane.left, plane.bottom}, 1, ink);
 }
 
 // The labels of rows or columns, as many as there is room for.
@@ -143,17 +149,20 @@ void check_labels(const HeatMap& map, Location where) {
 // Each pixel has the colour of the element that it is on; of many elements in a pixel one is seen.
 void draw_cells(Canvas& canvas, const Plane& plane, const Tensor& values, const Axis& scale) {
   std::int64_t rows = values.size(0), columns = values.size(1);
+  auto left = static_cast<int>(plane.left), top = static_cast<int>(plane.top);
+  int width = static_cast<int>(plane.right) - left, height = static_cast<int>(plane.bottom) - top;
+  if (rows == 0 || columns == 0 || width <= 0 || height <= 0) return;
+  auto index = [](int pixel, int size, std::int64_t count) {
+    return std::min(static_cast<std::int64_t>((pixel + 0.5) / size * static_cast<double>(count)), count - 1);
+  };
   const double* all = values.data<double>();
-  for (auto y = static_cast<int>(plane.top); y < static_cast<int>(plane.bottom) && rows > 0; ++y)
-    for (auto x = static_cast<int>(plane.left); x < static_cast<int>(plane.right) && columns > 0; ++x) {
-      auto index = [](double share, std::int64_t count) {
-        return std::clamp(static_cast<std::int64_t>(share * static_cast<double>(count)), std::int64_t{0}, count - 1);
-      };
-      std::int64_t row = index((y + 0.5 - plane.top) / (plane.bottom - plane.top), rows);
-      std::int64_t column = index((x + 0.5 - plane.left) / (plane.right - plane.left), columns);
-      double position = scale.position(all[row * columns + column]);
-      canvas.fill(x, y, x + 1, y + 1, std::isnan(position) ? no_value : scale_colour(position));
+  std::vector<Colour> colours;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      double position = scale.position(all[index(y, height, rows) * columns + index(x, width, columns)]);
+      colours.push_back(std::isnan(position) ? no_value : scale_colour(position));
     }
+  canvas.paint(left, top, width, height, colours);
 }
 
 void draw_scale(Canvas& canvas, const Plane& plane, const Axis& scale) {
@@ -165,6 +174,16 @@ void draw_scale(Canvas& canvas, const Plane& plane, const Axis& scale) {
 }
 
 }  // namespace
+
+void Writer::figure(std::string_view tag, const LinePlot& plot, std::int64_t step, Location where) {
+  check_tag(figure_name, "the tag", tag, where);
+  files_->add_picture(tag, draw(plot, where), step, where);
+}
+
+void Writer::figure(std::string_view tag, const HeatMap& map, std::int64_t step, Location where) {
+  check_tag(figure_name, "the tag", tag, where);
+  files_->add_picture(tag, draw(map, where), step, where);
+}
 
 detail::Pixels draw(const LinePlot& plot, Location where) {
   check_size(plot.width, plot.height, where);
@@ -178,9 +197,9 @@ detail::Pixels draw(const LinePlot& plot, Location where) {
       y_range.add(curve.y[i]);
     }
   }
-  Canvas canvas(plot.width, plot.height);
+  Canvas canvas(plot.width, plot.height, where);
   Axis x_axis(x_range, 0.02, plot.width / 90), y_axis(y_range, 0.05, plot.height / 60);
-  Plane plane{widest_label(y_axis.ticks()) + 16, top_margin(plot.title, plot.y_label), plot.width - 18.0,
+  Plane plane{widest_label(canvas, y_axis.ticks()) + 16, top_margin(plot.title, plot.y_label), plot.width - 18.0,
               plot.height - bottom_margin(plot.x_label)};
   draw_grid(canvas, plane, x_axis, y_axis);
   draw_names(canvas, plane, plot.title, plot.x_label, plot.y_label);
@@ -200,13 +219,13 @@ detail::Pixels draw(const HeatMap& map, Location where) {
   Axis scale(range, 0, map.height / 60);
   std::vector<std::string> rows = labels_or_indices(map.row_labels, values.size(0));
   std::vector<std::string> columns = labels_or_indices(map.column_labels, values.size(1));
+  Canvas canvas(map.width, map.height, where);
   double row_width = 0, column_width = 0;
-  for (const std::string& label : rows) row_width = std::max(row_width, Canvas::text_width(label, letter));
-  for (const std::string& label : columns) column_width = std::max(column_width, Canvas::text_width(label, letter));
+  for (const std::string& label : rows) row_width = std::max(row_width, canvas.text_width(label, letter));
+  for (const std::string& label : columns) column_width = std::max(column_width, canvas.text_width(label, letter));
   row_width = std::min(row_width, map.width / 3.0);
-  Canvas canvas(map.width, map.height);
   Plane plane{std::round(row_width + 16), std::round(top_margin(map.title, map.y_label)),
-              std::round(map.width - widest_label(scale.ticks()) - 44),
+              std::round(map.width - widest_label(canvas, scale.ticks()) - 44),
               std::round(map.height - bottom_margin(map.x_label))};
   draw_cells(canvas, plane, values, scale);
   draw_scale(canvas, plane, scale);

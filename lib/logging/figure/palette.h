@@ -5,12 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../../io/modules/figure_table.h"
+
 namespace reel::logging {
 
-/// A colour of 8 bits a channel.
-struct Colour {
-  std::uint8_t red, green, blue;
-};
+using detail::Colour;
 
 /// Colours that can be told apart by most people, also by those who do not see all colours.
 /// Source: Okabe & Ito 2008, Color universal design.
