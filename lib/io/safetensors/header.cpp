@@ -10,11 +10,11 @@
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
+#include "../../core/utf8.h"
 #include "../file.h"
 
 namespace reel::io {
@@ -306,24 +306,24 @@ Header read_header(const char* function, const Reader& file, const std::string& 
 }
 
 std::string text_of(const Header& header) {
-  auto quoted = [](const std::string& words) {
-    try {
-      return nlohmann::json(words).dump();
-    } catch (const nlohmann::json::exception&) {
-      refuse("the name or word {} is not UTF-8", shown(words));
-    }
+  auto checked = [](const std::string& words) -> const std::string& {
+    if (detail::find_not_utf8(words) != words.npos) refuse("the name or word {} is not UTF-8", shown(words));
+    return words;
   };
-  std::vector<std::string> entries;
+  auto object = nlohmann::ordered_json::object_t();
   if (!header.metadata.empty()) {
-    std::vector<std::string> words;
-    for (const auto& [name, word] : header.metadata) words.push_back(fmt::format("{}:{}", quoted(name), quoted(word)));
-    entries.push_back(fmt::format("\"{}\":{{{}}}", metadata_name, fmt::join(words, ",")));
+    auto words = nlohmann::ordered_json::object_t();
+    for (const auto& [name, word] : header.metadata) words.emplace_back(checked(name), checked(word));
+    object.emplace_back(metadata_name, std::move(words));
   }
+  // `operator[]` would compare each name with all before it.
   for (const Described& tensor : header.tensors)
-    entries.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", quoted(tensor.name),
-                                  format_name(tensor.dtype), fmt::join(tensor.shape.begin(), tensor.shape.end(), ","),
-                                  tensor.begin, tensor.end));
-  std::string text = fmt::format("{{{}}}", fmt::join(entries, ","));
+    object.emplace_back(checked(tensor.name), nlohmann::ordered_json{
+                                                  {"dtype", format_name(tensor.dtype)},
+                                                  {"shape", std::vector(tensor.shape.begin(), tensor.shape.end())},
+                                                  {"data_offsets", {tensor.begin, tensor.end}},
+                                              });
+  std::string text = nlohmann::ordered_json(std::move(object)).dump();
   text.append((count_bytes - text.size() % count_bytes) % count_bytes, ' ');
   return text;
 }

@@ -1,10 +1,12 @@
 #include "report.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "version.h"
 
@@ -21,30 +23,32 @@ std::string processor_field(const std::string& key) {
   return {};
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char letter : text) {
-    if (letter == '"' || letter == '\\') result += '\\';
-    result += letter;
-  }
-  return result + '"';
+using Json = nlohmann::ordered_json;
+
+// Six digits: more is noise.
+double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
+Json quartiles(const Times& values) {
+  return {{"median", rounded(median(values))},
+          {"lower_quartile", rounded(quartile(values, 1))},
+          {"upper_quartile", rounded(quartile(values, 3))}};
 }
 
-std::string quartiles(const Times& values) {
-  return fmt::format("{{\"median\": {:.6g}, \"lower_quartile\": {:.6g}, \"upper_quartile\": {:.6g}}}", median(values),
-                     quartile(values, 1), quartile(values, 3));
-}
-
-std::string written(const Finding& one) {
-  std::string text = fmt::format("    {{\"group\": {}, \"name\": {}, ", quoted(one.group), quoted(one.name));
-  text += one.threads ? fmt::format("\"threads\": {}, ", one.threads) : std::string("\"threads\": null, ");
-  text += fmt::format(
-      "\"unit\": {}, \"rounds\": {},\n     \"reel\": {},\n     \"libtorch\": {},\n     \"ratio\": {},\n",
-      quoted(one.unit), one.ratios.size(), quartiles(one.ours), quartiles(one.theirs), quartiles(one.ratios));
-  text += one.goal > 0 ? fmt::format("     \"goal\": {:.6g}, \"met\": {}, ", one.goal, one.met())
-                       : std::string("     \"goal\": null, \"met\": null, ");
-  if (one.elsewhere > 0) text += fmt::format("\"dynet_ratio_not_rerun_here\": {:.6g}, ", one.elsewhere);
-  return text + fmt::format("\"slower_than_one_thread\": {}}}", one.slower);
+Json written(const Finding& one) {
+  bool has_goal = one.goal > 0;
+  Json found = {{"group", one.group},
+                {"name", one.name},
+                {"threads", one.threads ? Json(one.threads) : Json()},
+                {"unit", one.unit},
+                {"rounds", one.ratios.size()},
+                {"reel", quartiles(one.ours)},
+                {"libtorch", quartiles(one.theirs)},
+                {"ratio", quartiles(one.ratios)},
+                {"goal", has_goal ? Json(rounded(one.goal)) : Json()},
+                {"met", has_goal ? Json(one.met()) : Json()}};
+  if (one.elsewhere > 0) found["dynet_ratio_not_rerun_here"] = rounded(one.elsewhere);
+  found["slower_than_one_thread"] = one.slower;
+  return found;
 }
 
 }  // namespace
@@ -55,14 +59,11 @@ std::string processor_name() {
 }
 
 bool write_report(const std::string& path, const std::vector<Finding>& findings) {
-  std::string text = fmt::format("{{\n  \"processor\": {},\n  \"libtorch\": {},\n  \"cases\": [\n",
-                                 quoted(processor_name()), quoted(torch_version()));
-  for (std::size_t i = 0; i < findings.size(); ++i)
-    text += written(findings[i]) + (i + 1 < findings.size() ? ",\n" : "\n");
-  text += "  ]\n}\n";
+  Json report = {{"processor", processor_name()}, {"libtorch", torch_version()}, {"cases", Json::array()}};
+  for (const Finding& finding : findings) report["cases"].push_back(written(finding));
   std::string unfinished = path + ".unfinished";
   std::ofstream file(unfinished);
-  file << text;
+  file << report.dump(1) << '\n';
   file.close();
   if (!file) return false;
   std::error_code failure;
