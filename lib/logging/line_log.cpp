@@ -123,23 +123,4 @@ std::string csv_number(double value) {
   return fmt::format("{}", value);
 }
 
-std::string json_string(std::string_view text) {
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      (quoted += '\\') += c;
-    else if (static_cast<unsigned char>(c) < 0x20)
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      quoted += c;
-  }
-  return quoted + '"';
-}
-
-std::string json_number(double value) {
-  if (std::isnan(value)) return "\"NaN\"";
-  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  return fmt::format("{}", value);
-}
-
 }  // namespace reel::logging

@@ -43,9 +43,5 @@ class LineLog {
 std::string csv_field(std::string_view text);
 /// A number for CSV: "nan", "inf" and "-inf" beside the shortest decimal fraction that gives this number.
 std::string csv_number(double value);
-/// A string of JSON, with its quotes. Source: RFC 8259, section 7.
-std::string json_string(std::string_view text);
-/// A number of JSON; NaN and ±∞ as strings.
-std::string json_number(double value);
 
 }  // namespace reel::logging

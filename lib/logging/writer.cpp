@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "../core/op_error.h"
 #include "../io/atomic_file.h"
@@ -15,6 +15,8 @@
 #include "event_file.h"
 #include "histogram.h"
 #include "hyper_parameters.h"
+#include "json_number.h"
+#include "json_writer.h"
 #include "line_log.h"
 #include "summary.h"
 #include "tag.h"
@@ -33,38 +35,35 @@ void check_writer_options(const WriterOptions& options, Location where) {
     fail<Error>("logging::Writer", where, "nothing would be written; set .events, .csv or .json");
 }
 
-std::string json_numbers(std::span<const double> values) {
-  std::string text = "[";
-  for (double value : values) {
-    if (text.size() > 1) text += ',';
-    text += json_number(value);
-  }
-  return text += ']';
+nlohmann::ordered_json json_of(const std::vector<double>& values) {
+  auto numbers = nlohmann::ordered_json::array();
+  for (double value : values) numbers.push_back(json_number(value));
+  return numbers;
 }
 
-std::string json_of(const Histogram& histogram) {
-  return fmt::format(
-      "{{\"min\":{},\"max\":{},\"count\":{},\"sum\":{},\"sum_of_squares\":{},\"nans\":{},\"infinities\":{},"
-      "\"limits\":{},\"in_bucket\":{}}}",
-      json_number(histogram.min), json_number(histogram.max), histogram.count, json_number(histogram.sum),
-      json_number(histogram.sum_of_squares), histogram.nans, histogram.infinities, json_numbers(histogram.limits),
-      json_numbers(histogram.in_bucket));
+nlohmann::ordered_json json_of(const Histogram& histogram) {
+  return {{"min", json_number(histogram.min)},
+          {"max", json_number(histogram.max)},
+          {"count", histogram.count},
+          {"sum", json_number(histogram.sum)},
+          {"sum_of_squares", json_number(histogram.sum_of_squares)},
+          {"nans", histogram.nans},
+          {"infinities", histogram.infinities},
+          {"limits", json_of(histogram.limits)},
+          {"in_bucket", json_of(histogram.in_bucket)}};
 }
 
-std::string json_of(const std::vector<NamedHyperParameter>& parameters) {
-  std::string text = "{";
+nlohmann::ordered_json json_of(const std::vector<NamedHyperParameter>& parameters) {
+  auto object = nlohmann::ordered_json::object();
   for (const auto& [name, value] : parameters) {
-    if (text.size() > 1) text += ',';
-    text += json_string(name);
-    text += ':';
     if (value.kind() == HyperParameter::Kind::text)
-      text += json_string(value.text());
+      object[name] = value.text();
     else if (value.kind() == HyperParameter::Kind::boolean)
-      text += value.number() != 0 ? "true" : "false";
+      object[name] = value.number() != 0;
     else
-      text += json_number(value.number());
+      object[name] = json_number(value.number());
   }
-  return text += '}';
+  return object;
 }
 
 }  // namespace
@@ -108,17 +107,30 @@ void Writer::Files::add_scalar(std::string_view run_name, std::string_view tag, 
   if (csv_)
     csv_->append(fmt::format("{},{:.6f},{},{},{}\n", step, now, csv_field(run_name), csv_field(tag), csv_number(value)),
                  where);
-  if (json_)
-    json_->append(fmt::format("{},\"value\":{}}}\n", json_begin(run_name, tag, entry), json_number(value)), where);
+  if (json_) {
+    std::string line = json_begin(run_name, tag, entry);
+    JsonWriter(line).member("value", value).end();
+    json_->append(line += '\n', where);
+  }
 }
 
-void Writer::Files::add_json(std::string_view tag, std::string_view member, std::string_view value, Entry entry) {
-  if (json_) json_->append(fmt::format("{},\"{}\":{}}}\n", json_begin({}, tag, entry), member, value), entry.where);
+void Writer::Files::add_json(std::string_view tag, std::string_view member, const nlohmann::ordered_json& value,
+                             Entry entry) {
+  if (!json_) return;
+  std::string line = json_begin({}, tag, entry);
+  JsonWriter(line).json(member, value.dump()).end();
+  json_->append(line += '\n', entry.where);
 }
 
 std::string Writer::Files::json_begin(std::string_view run_name, std::string_view tag, const Entry& entry) {
-  return fmt::format("{{\"step\":{},\"wall_time\":{:.6f},\"run\":{},\"tag\":{}", entry.step, entry.now,
-                     json_string(run_name), json_string(tag));
+  std::string line;
+  JsonWriter(line)
+      .begin()
+      .member("step", entry.step)
+      .rounded("wall_time", entry.now, 6)
+      .member("run", run_name)
+      .member("tag", tag);
+  return line;
 }
 
 void Writer::Files::flush(double now, Location where) {
@@ -181,7 +193,7 @@ void Writer::text(std::string_view tag, std::string_view markdown, std::int64_t 
   files_->log(step, where, [&](const Files::Entry& entry) {
     if (files_->has_events())
       files_->add_event({}, entry.now, values_event(entry.now, step, text_value(tag, markdown)), where);
-    if (files_->has_json()) files_->add_json(tag, "text", json_string(markdown), entry);
+    if (files_->has_json()) files_->add_json(tag, "text", markdown, entry);
   });
 }
 

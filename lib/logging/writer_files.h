@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <reel/logging/writer.h>
+#include <nlohmann/json_fwd.hpp>
 
 #include "../io/image_codec.h"
 #include "appended_file.h"
@@ -49,8 +50,8 @@ class Writer::Files {
   void add_event(std::string_view run_name, double now, std::string_view event, Location where);
   /// Adds a number to the event file of a run and to the logs of lines.
   void add_scalar(std::string_view run_name, std::string_view tag, double value, Entry entry);
-  /// Adds a line to the log of JSON lines, if there is one; the value is JSON.
-  void add_json(std::string_view tag, std::string_view member, std::string_view value, Entry entry);
+  /// Adds a line to the log of JSON lines, if there is one.
+  void add_json(std::string_view tag, std::string_view member, const nlohmann::ordered_json& value, Entry entry);
   /// Adds a picture to the event file, with the mutex not held.
   void add_picture(std::string_view tag, const detail::Pixels& pixels, std::int64_t step, Location where);
 

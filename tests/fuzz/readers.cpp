@@ -95,7 +95,8 @@ void put_into_columns(const std::string& path) {
   debug::PageTexts texts;
   debug::OpColumns columns(texts, 64);
   for (const debug::RecordedOp& op : run.ops()) columns.add(op);
-  columns.json();
+  debug::Json members;
+  columns.move_to(members);
   debug::updates_json(run.updates(), texts);
   debug::histograms_json(run);
 }

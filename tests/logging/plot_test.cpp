@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <reel/reel.h>
+#include <nlohmann/json.hpp>
 
 #include "catch.h"
 #include "io/folder.h"
@@ -104,7 +105,7 @@ TEST_CASE("a page has the least and the largest number beside NaN, and no time t
 TEST_CASE("texts in a page are escaped") {
   CHECK(logging::html_text("<b>&\"'\n\x1b") == "&lt;b&gt;&amp;&quot;&#39;\\u{a}\\u{1b}");
   CHECK(logging::html_lines("a\r\n<\n") == "a\n&lt;\n");
-  CHECK(logging::script_string("</script>\"\\") == "\"\\u003c/script>\\\"\\\\\"");
+  CHECK(logging::script_json("</script>\"\\") == "\"\\u003c/script>\\\"\\\\\"");
   CHECK(logging::base64("") == "");
   CHECK(logging::base64("f") == "Zg==");
   CHECK(logging::base64("fo") == "Zm8=");

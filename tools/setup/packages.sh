@@ -29,6 +29,8 @@ pytorch_packages=(pip3=python3-pip)
 format_packages=(clang-format-16=clang-format-16)
 # One version here, too, since each finds other faults: the one that reads C++20 best and takes least time.
 lint_packages=(clang-tidy-19=clang-tidy-19)
+# Scripts of pages.
+script_lint_packages=(tsc=node-typescript)
 # The compilers of Debian 12, whose warnings tools/lint --warnings looks for.
 warning_compilers=(clang-14 clang-16 clang-19)
 docs_packages=(doxygen=doxygen)

@@ -2,11 +2,13 @@
 #include <bit>
 #include <map>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "../../core/printable.h"
 #include "../../io/atomic_file.h"
-#include "../../logging/plot/html.h"
+#include "../../logging/json_writer.h"
 #include "../../logging/protobuf.h"
 #include "slices.h"
 
@@ -132,30 +134,40 @@ class PerfettoTrace {
 };
 
 void write_json(io::AtomicFile& file, const std::vector<Slice>& slices) {
-  std::string json = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
-  bool first = true;
+  std::string json;
+  logging::JsonWriter writer(json);
+  writer.begin().member("displayTimeUnit", "ns").json("traceEvents", "[");
+  const char* separator = "\n";
+  auto begin_event = [&](const char* phase, const Slice& slice) {
+    json += std::exchange(separator, ",\n");
+    writer.begin().member("ph", phase).member("pid", 1).member("tid", 1);
+    writer.rounded("ts", static_cast<double>(slice.start) / 1e3, 3);
+  };
   for (const Slice& slice : slices) {
-    double at = static_cast<double>(slice.start) / 1e3;
-    json += fmt::format(
-        "{}\n{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"dur\":{:.3f},\"cat\":\"{}\",\"name\":{},\"args\":{{"
-        "\"at\":{},"
-        "\"module\":{},\"bytes\":{}}}}}",
-        first ? "" : ",", at, static_cast<double>(slice.duration) / 1e3, category_of(slice),
-        logging::script_string(slice.waits ? name_of_slice(slice) : std::string(slice.op)),
-        logging::script_string(fmt::format("{}:{}", slice.file, slice.line)), logging::script_string(slice.module),
-        slice.bytes);
-    if (slice.flow != 0)
-      json += fmt::format(
-          ",\n{{\"ph\":\"{}\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"id\":{},\"cat\":\"gradient\",\"name\":\"gradient\"{}}"
-          "}",
-          slice.kind == OpKind::gradient ? "f" : "s", at, slice.flow,
-          slice.kind == OpKind::gradient ? ",\"bp\":\"e\"" : "");
-    first = false;
+    begin_event("X", slice);
+    writer.rounded("dur", static_cast<double>(slice.duration) / 1e3, 3)
+        .member("cat", category_of(slice))
+        .member("name", detail::printable(slice.waits ? name_of_slice(slice) : std::string(slice.op)))
+        .begin("args")
+        .member("at", detail::printable(fmt::format("{}:{}", slice.file, slice.line)))
+        .member("module", detail::printable(slice.module))
+        .member("bytes", slice.bytes)
+        .end()
+        .end();
+    if (slice.flow != 0) {
+      bool is_end = slice.kind == OpKind::gradient;
+      begin_event(is_end ? "f" : "s", slice);
+      writer.member("id", slice.flow).member("cat", "gradient").member("name", "gradient");
+      if (is_end) writer.member("bp", "e");
+      writer.end();
+    }
     if (json.size() < std::size_t{1} << 20) continue;
     file.write(std::as_bytes(std::span(json)));
     json.clear();
   }
-  json += "\n]}\n";
+  json += "\n]";
+  writer.end();
+  json += '\n';
   file.write(std::as_bytes(std::span(json)));
 }
 

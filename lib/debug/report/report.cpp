@@ -19,8 +19,8 @@ namespace {
 // The recordings of a report.
 struct Runs {
   std::vector<RecordedRun> recordings;
-  std::string json;   // the data of the recordings
-  std::string names;  // for the title
+  nlohmann::ordered_json data = nlohmann::ordered_json::array();  // of the recordings
+  std::string names;                                              // for the title
   std::vector<std::string> logs;
 };
 
@@ -34,8 +34,7 @@ Runs read_runs(std::span<const std::string> paths, const ReportOptions& options,
       continue;
     }
     runs.recordings.push_back(RecordedRun::read(path, where));
-    if (!runs.json.empty()) runs.json += ",\n";
-    runs.json += json_of(runs.recordings.back(), path, options.source_folders);
+    runs.data.push_back(json_of(runs.recordings.back(), path, options.source_folders));
   }
   return runs;
 }
@@ -49,7 +48,7 @@ void report(std::span<const std::string> runs, const std::string& file, const Re
     detail::fail<Error>("debug::report", where,
                         "there are {} folders of logs; name the folder around them, whose page shows them together",
                         read.logs.size());
-  PageContents contents{.title = options.title.empty() ? read.names : options.title, .runs = read.json};
+  PageContents contents{.title = options.title.empty() ? read.names : options.title, .runs = std::move(read.data)};
   if (read.recordings.size() > 1) contents.difference = to_string(diff(read.recordings[0], read.recordings[1]));
   if (!read.logs.empty()) contents.logs = read.logs[0];
   std::string page = page_of(contents, where);

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "../../core/dtype_dispatch.h"
-#include "../../logging/plot/html.h"
+#include "../../core/printable.h"
 #include "../recorded_run/source_of.h"
 #include "op_columns.h"
 
@@ -37,8 +36,8 @@ class LineValues {
     count_ += static_cast<std::size_t>(tensor.values.numel());
   }
 
-  std::string histograms() const {
-    std::string json;
+  Json histograms() const {
+    Json list = Json::array();
     std::size_t shown = 0;
     for (const auto& [line, values] : order_) {
       if (values.size() < 50) continue;
@@ -49,10 +48,9 @@ class LineValues {
       for (double value : values)
         ++counts[std::min(histogram_bins - 1, static_cast<std::size_t>((value - low) / (high - low) *
                                                                        static_cast<double>(histogram_bins)))];
-      fmt::format_to(std::back_inserter(json), "{}[{},{:.6g},{:.6g},[{}]]", json.empty() ? "" : ",",
-                     logging::script_string(line), low, high, fmt::join(counts, ","));
+      list.push_back({detail::printable(line), rounded(low), rounded(high), counts});
     }
-    return json;
+    return list;
   }
 
  private:
@@ -63,7 +61,7 @@ class LineValues {
 
 }  // namespace
 
-std::string histograms_json(const RecordedRun& run) {
+Json histograms_json(const RecordedRun& run) {
   LineValues values;
   for (const RecordedOp& op : run.ops())
     if (op.kind == OpKind::forward)
@@ -71,24 +69,26 @@ std::string histograms_json(const RecordedRun& run) {
   return values.histograms();
 }
 
-std::string json_of(const RecordedRun& run, std::string_view name, const std::vector<std::string>& source_folders) {
+Json json_of(const RecordedRun& run, std::string_view name, const std::vector<std::string>& source_folders) {
   PageTexts texts;
   OpColumns columns(texts, most_value_bytes);
   for (const RecordedOp& op : run.ops()) columns.add(op);
-  std::string updates = updates_json(run.updates(), texts), sources;
+  Json updates = updates_json(run.updates(), texts), sources = Json::object();
   // A recording may name one large file in many ways.
   std::size_t bytes_left = most_source_bytes;
   for (const auto& [index, file] : columns.files()) {
     std::string text = source_of(run, file, source_folders);
     if (text.empty() || text.size() > bytes_left) continue;
     bytes_left -= text.size();
-    sources += fmt::format("{}\"{}\":{}", sources.empty() ? "" : ",", index, source_json(text));
+    sources[std::to_string(index)] = source_json(text);
   }
-  return fmt::format(
-      "{{\"name\":{},\"program\":{},\"complete\":{},\"dropped\":{},\"updates\":[{}],\"sources\":{{{}}},"
-      "\"histograms\":[{}],{},\"texts\":[{}]}}",
-      logging::script_string(name), logging::script_string(run.program()), run.is_complete(), run.dropped(), updates,
-      sources, histograms_json(run), columns.json(), texts.json());
+  Json data = {{"name", detail::printable(name)},   {"program", detail::printable(run.program())},
+               {"complete", run.is_complete()},     {"dropped", run.dropped()},
+               {"updates", std::move(updates)},     {"sources", std::move(sources)},
+               {"histograms", histograms_json(run)}};
+  columns.move_to(data);
+  data["texts"] = texts.json();
+  return data;
 }
 
 }  // namespace reel::debug

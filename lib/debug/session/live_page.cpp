@@ -8,7 +8,6 @@
 
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
-#include "../../logging/plot/html.h"
 #include "../recorded_run/source_of.h"
 #include "../report/page.h"
 #include "../report/run_json.h"
@@ -38,15 +37,6 @@ T parse_number(std::string_view word) {
   auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
   if (fault != std::errc() || end != word.data() + word.size()) refuse("no number where one must be");
   return number;
-}
-
-std::string list_json(const std::vector<std::string>& texts) {
-  std::string list;
-  for (const std::string& text : texts) {
-    if (!list.empty()) list += ',';
-    list += logging::script_string(text);
-  }
-  return list;
 }
 
 }  // namespace
@@ -99,10 +89,10 @@ PageAnswer LivePage::answer(const PageRequest& request) {
   if (what.empty()) return {200, "text/html; charset=utf-8", page()};
   if (what == "data") return {.text = data(body)};
   if (what == "command") return {.text = run_command(body)};
-  if (what == "complete") return {.text = fmt::format("[{}]", list_json(debugger_.completions(body)))};
+  if (what == "complete") return {.text = completions(body).dump()};
   if (what == "value") return {.text = value(body)};
   if (what == "source") return {.text = source(body)};
-  if (what == "histograms") return {.text = fmt::format("[{}]", histograms_json(run_))};
+  if (what == "histograms") return {.text = histograms_json(run_).dump()};
   if (what == "watch") {
     set_watches(body);
     return {.text = "{}"};
@@ -114,11 +104,18 @@ PageAnswer LivePage::answer(const PageRequest& request) {
 
 std::string LivePage::page() const {
   PageTexts none;
-  std::string run = fmt::format(
-      "{{\"name\":\"live\",\"program\":\"\",\"complete\":false,\"dropped\":0,\"live\":true,\"logs\":{},\"updates\":[],"
-      "\"sources\":{{}},\"histograms\":[],{},\"texts\":[{}]}}",
-      !logs_.empty(), OpColumns(none, 0).json(), none.json());
-  return page_of({.title = "reel: a running program", .runs = run, .live = true}, Location());
+  Json run = {{"name", "live"},
+              {"program", ""},
+              {"complete", false},
+              {"dropped", 0},
+              {"live", true},
+              {"logs", !logs_.empty()},
+              {"updates", Json::array()},
+              {"sources", Json::object()},
+              {"histograms", Json::array()}};
+  OpColumns(none, 0).move_to(run);
+  run["texts"] = none.json();
+  return page_of({.title = "reel: a running program", .runs = Json::array({run}), .live = true}, Location());
 }
 
 std::string LivePage::data(std::string_view body) {
@@ -136,27 +133,40 @@ std::string LivePage::data(std::string_view body) {
   for (const auto& [index, file] : columns.files()) files_.insert(index);
   std::span<const RecordedUpdate> updates = run_.updates();
   std::size_t old_updates = has.updates - std::min(has.updates, updates_dropped_);
-  std::string norms = updates_json(updates.subspan(std::min(old_updates, updates.size())), texts_);
-  std::string names = names_from(has.names);
+  Json norms = updates_json(updates.subspan(std::min(old_updates, updates.size())), texts_);
+  Json names = names_from(has.names);
   std::size_t printed_from = std::clamp(has.printed, printed_dropped_, printed_dropped_ + printed_.size());
-  return fmt::format(
-      "{{\"state\":\"{}\",\"reason\":{},\"at\":{},\"nextOp\":{},\"skipped\":{},\"left\":{},\"nextUpdate\":{},"
-      "\"nextName\":{},\"nextPrinted\":{},\"printed\":{},\"names\":[{}],\"updates\":[{}],{},\"nextText\":{},"
-      "\"texts\":[{}]}}",
-      is_stopped_ ? "stopped" : "running", logging::script_string(reason_), stopped_at_, last,
-      first - std::min(has.ops, first), end - last, updates_dropped_ + updates.size(),
-      renamed_dropped_ + renamed_.size(), printed_dropped_ + printed_.size(),
-      lines_json(std::string_view(printed_).substr(printed_from - printed_dropped_)), names, norms, columns.json(),
-      texts_.size(), texts_.json(std::min(has.texts, texts_.size())));
+  std::string_view new_print = std::string_view(printed_).substr(printed_from - printed_dropped_);
+  Json answer = {{"state", is_stopped_ ? "stopped" : "running"},
+                 {"reason", detail::printable(reason_)},
+                 {"at", stopped_at_},
+                 {"nextOp", last},
+                 {"skipped", first - std::min(has.ops, first)},
+                 {"left", end - last},
+                 {"nextUpdate", updates_dropped_ + updates.size()},
+                 {"nextName", renamed_dropped_ + renamed_.size()},
+                 {"nextPrinted", printed_dropped_ + printed_.size()},
+                 {"printed", detail::printable_lines(new_print)},
+                 {"names", std::move(names)},
+                 {"updates", std::move(norms)}};
+  columns.move_to(answer);
+  answer["nextText"] = texts_.size();
+  answer["texts"] = texts_.json(std::min(has.texts, texts_.size()));
+  return answer.dump();
 }
 
-std::string LivePage::names_from(std::size_t first) {
-  std::string json;
+Json LivePage::names_from(std::size_t first) {
+  Json list = Json::array();
   for (std::size_t i = first - std::min(first, renamed_dropped_); i < renamed_.size(); ++i)
     if (const RecordedTensor* tensor = run_.tensor(renamed_[i]))
-      json += fmt::format("{}[{},{},{}]", json.empty() ? "" : ",", renamed_[i].op, renamed_[i].output,
-                          texts_.index(tensor->name));
-  return json;
+      list.push_back({renamed_[i].op, renamed_[i].output, texts_.index(tensor->name)});
+  return list;
+}
+
+Json LivePage::completions(std::string_view line) const {
+  Json list = Json::array();
+  for (const std::string& text : debugger_.completions(line)) list.push_back(detail::printable(text));
+  return list;
 }
 
 std::string LivePage::run_command(const std::string& command) {
@@ -164,20 +174,21 @@ std::string LivePage::run_command(const std::string& command) {
   Debugger::Next next = debugger_.execute(command);
   if (next != Debugger::Next::command) is_stopped_ = false;
   if (next == Debugger::Next::quit) has_quit_ = true;
-  return fmt::format("{{\"state\":\"{}\"}}", has_quit_ ? "ended" : is_stopped_ ? "stopped" : "running");
+  return Json{{"state", has_quit_ ? "ended" : is_stopped_ ? "stopped" : "running"}}.dump();
 }
 
 std::string LivePage::value(std::string_view body) const {
   auto op = parse_number<std::uint64_t>(next_word(body));
   const RecordedTensor* tensor = run_.tensor({op, parse_number<std::uint32_t>(body)});
   bool has_values = tensor && tensor->values.defined();
-  return fmt::format("{{\"text\":{}}}", has_values ? lines_json(to_string(tensor->values)) : "null");
+  return Json{{"text", has_values ? Json(detail::printable_lines(to_string(tensor->values))) : Json()}}.dump();
 }
 
 std::string LivePage::source(std::string_view body) const {
   auto index = parse_number<std::size_t>(body);
   if (!files_.contains(index)) refuse("no file of an op");
-  return source_json(source_of(run_, texts_.text(index), {source_folders_.begin(), source_folders_.end()}, true));
+  return source_json(source_of(run_, texts_.text(index), {source_folders_.begin(), source_folders_.end()}, true))
+      .dump();
 }
 
 void LivePage::set_watches(std::string_view body) {

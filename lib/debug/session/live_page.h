@@ -70,7 +70,8 @@ class LivePage {
   void forget_dropped();
   std::string page() const;
   std::string data(std::string_view body);
-  std::string names_from(std::size_t first);
+  Json names_from(std::size_t first);
+  Json completions(std::string_view line) const;
   std::string run_command(const std::string& command);
   std::string value(std::string_view body) const;
   std::string source(std::string_view body) const;

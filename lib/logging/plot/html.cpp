@@ -3,8 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "../../core/printable.h"
-#include "../line_log.h"
+#include "../../page/text.h"
 
 namespace reel::logging {
 
@@ -38,16 +41,19 @@ std::string html_lines(std::string_view text) {
   return lines + html_text(text);
 }
 
-std::string script_string(std::string_view text) {
-  std::string result;
-  for (char c : json_string(detail::printable(text))) {
-    // "</script>" would end the element.
-    if (c == '<')
-      result += "\\u003c";
-    else
-      result += c;
-  }
-  return result;
+std::string script_json(const nlohmann::ordered_json& json) {
+  // "</script>" would end the element; outside of texts JSON has no such letter.
+  std::string all = json.dump(), result;
+  std::string_view rest = all;
+  for (std::size_t at; (at = rest.find('<')) != rest.npos; rest.remove_prefix(at + 1))
+    result.append(rest.substr(0, at)).append("\\u003c");
+  return result.append(rest);
+}
+
+std::string page_of(std::string_view title, std::string_view styles, std::string_view body,
+                    std::string_view more_sources) {
+  return fmt::format(fmt::runtime(detail::page::page_html), fmt::arg("title", html_text(title)),
+                     fmt::arg("styles", styles), fmt::arg("body", body), fmt::arg("more_sources", more_sources));
 }
 
 std::string base64(std::string_view bytes) {

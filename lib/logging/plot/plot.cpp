@@ -12,13 +12,16 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "../../core/printable.h"
 #include "../../io/atomic_file.h"
+#include "../../page/text.h"
 #include "../figure/axis.h"
-#include "../line_log.h"
+#include "../json_number.h"
 #include "chart.h"
 #include "html.h"
-#include "page_parts.h"
+#include "plots_body.h"
 #include "run_log.h"
 
 namespace reel::logging {
@@ -56,52 +59,39 @@ class Page {
  public:
   Page(FolderLog log, std::string title)
       : runs_(std::move(log.runs)), left_out_(std::move(log.left_out)), title_(std::move(title)) {
-    for (const RunLog& run : runs_) names_.push_back(run.name.empty() ? "." : run.name);
+    for (const RunLog& run : runs_) names_.push_back(run.name.empty() ? "." : detail::printable(run.name));
   }
 
-  PlotParts parts() {
+  std::string body() {
     std::string main = curves() + histograms() + pictures() + texts() + hyper_parameters();
-    return {header(), std::move(main), footer(), data()};
+    return fmt::format(fmt::runtime(detail::page::plots_html), fmt::arg("title", html_text(title_)),
+                       fmt::arg("count", fmt::format("{} run{}", runs_.size(), runs_.size() == 1 ? "" : "s")),
+                       fmt::arg("runs", legend()), fmt::arg("main", main), fmt::arg("warnings", warnings()),
+                       fmt::arg("data", script_json({{"runs", names_}, {"charts", charts_}})));
   }
 
   std::string html() {
-    PlotParts parts = this->parts();
-    return fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
-        "'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, "
-        "initial-scale=1\">\n<title>{}</title>\n<style>{}</style>\n"
-        "</head>\n<body>\n{}<main>\n{}</main>\n{}<script type=\"application/json\" id=\"data\">{}</script>\n"
-        "<script>{}</script>\n</body>\n</html>\n",
-        html_text(title_), page_style, parts.header, parts.main, parts.footer, parts.data,
-        fmt::format("{}{}", zoom_script, page_script));
+    return page_of(title_, fmt::format("\n{}", detail::page::page_css),
+                   fmt::format("{}<script>{}</script>\n", body(), plots_script()));
   }
 
  private:
-  std::string header() const {
-    std::string html = fmt::format("<header>\n<h1>{}</h1>\n<p>{} run{}</p>\n<ul class=\"runs\">\n", html_text(title_),
-                                   runs_.size(), runs_.size() == 1 ? "" : "s");
+  std::string legend() const {
+    std::string html;
     for (std::size_t run = 0; run < runs_.size(); ++run)
       html += fmt::format(
           "<li><svg viewBox=\"0 0 30 10\" aria-hidden=\"true\"><path class=\"c{} d{}\" stroke-width=\"3\" d=\"M0 "
           "5H30\"/>"
           "</svg>{}</li>\n",
           run % 7, run / 7 % 4, html_text(names_[run]));
-    return html +
-           "</ul>\n</header>\n<header id=\"controls\" class=\"controls\" hidden>\n"
-           "<label>Smoothing <input id=\"smooth\" type=\"range\" min=\"0\" max=\"0.99\" step=\"0.01\" "
-           "value=\"0\"></label>\n"
-           "<label><input id=\"log\" type=\"checkbox\"> Logarithmic scale</label>\n"
-           "<label>Horizontal axis <select id=\"axis\"><option value=\"step\">steps</option>"
-           "<option value=\"time\">minutes</option></select></label>\n</header>\n";
+    return html;
   }
 
-  std::string footer() const {
-    std::string html = "<footer>\n";
+  std::string warnings() const {
+    std::string html;
     for (const std::string& sentence : left_out_)
       html += fmt::format("<p class=\"warning\">Not all is shown: {}</p>\n", html_text(sentence));
-    return html + "</footer>\n";
+    return html;
   }
 
   // Charts whose tags begin alike are in one section.
@@ -126,7 +116,7 @@ class Page {
     for (std::size_t run = 0; run < runs_.size(); ++run)
       if (auto found = runs_[run].numbers.find(tag); found != runs_[run].numbers.end())
         curves.push_back({run, thinned(found->second, most_points)});
-    std::string id = fmt::format("chart{}", charts_++);
+    std::string id = fmt::format("chart{}", charts_.size());
     add_data(id, curves);
     return fmt::format("<figure id=\"{}\"><figcaption>{}</figcaption>{}{}</figure>\n", id, html_text(tag),
                        curves_svg(tag, curves, names_), table_of(tag, curves));
@@ -154,26 +144,20 @@ class Page {
   }
 
   void add_data(const std::string& id, const std::vector<ChartCurve>& curves) {
-    std::string list;
+    auto list = nlohmann::ordered_json::array();
     for (const ChartCurve& curve : curves) {
-      std::string steps, times, values;
+      std::vector<std::int64_t> steps;
+      std::vector<double> times;
+      auto values = nlohmann::ordered_json::array();
       for (const At<double>& point : curve.points) {
-        const char* comma = steps.empty() ? "" : ",";
-        steps += fmt::format("{}{}", comma, point.step);
+        steps.push_back(point.step);
         // A damaged log may have any time, and JSON has no NaN.
-        times += fmt::format("{}{:.1f}", comma, std::isfinite(point.wall_time) ? point.wall_time : 0.0);
-        values += fmt::format("{}{}", comma, json_number(point.value));
+        times.push_back(std::isfinite(point.wall_time) ? std::round(point.wall_time * 10) / 10 : 0.0);
+        values.push_back(json_number(point.value));
       }
-      list += fmt::format("{}{{\"run\":{},\"steps\":[{}],\"times\":[{}],\"values\":[{}]}}", list.empty() ? "" : ",",
-                          curve.run, steps, times, values);
+      list.push_back({{"run", curve.run}, {"steps", steps}, {"times", times}, {"values", values}});
     }
-    data_ += fmt::format("{}{{\"id\":\"{}\",\"curves\":[{}]}}", data_.empty() ? "" : ",\n", id, list);
-  }
-
-  std::string data() const {
-    std::string names;
-    for (const std::string& name : names_) names += fmt::format("{}{}", names.empty() ? "" : ",", script_string(name));
-    return fmt::format("{{\"runs\":[{}],\"charts\":[{}]}}", names, data_);
+    charts_.push_back({{"id", id}, {"curves", list}});
   }
 
   std::string caption(const std::string& tag, std::size_t run) const {
@@ -244,8 +228,8 @@ class Page {
 
   std::vector<RunLog> runs_;
   std::vector<std::string> left_out_, names_;
-  std::string title_, data_;
-  std::size_t charts_ = 0;
+  std::string title_;
+  nlohmann::ordered_json charts_ = nlohmann::ordered_json::array();  // for the script
 };
 
 std::string name_of_folder(const std::string& directory) {
@@ -257,9 +241,11 @@ std::string name_of_folder(const std::string& directory) {
 
 }  // namespace
 
-PlotParts plot_parts(const std::string& directory, Location where) {
-  return Page(read_folder(directory, where), name_of_folder(directory)).parts();
+std::string plots_body(const std::string& directory, Location where) {
+  return Page(read_folder(directory, where), name_of_folder(directory)).body();
 }
+
+std::string plots_script() { return fmt::format("\n{}\n{}", detail::page::zoom_js, detail::page::plots_js); }
 
 void plot(const std::string& directory, const std::string& file, const PlotOptions& options, Location where) {
   io::check_path("logging::plot", "cannot read the folder", directory, where);

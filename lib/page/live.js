@@ -1,10 +1,3 @@
-#include "page_parts.h"
-
-namespace reel::debug {
-
-// The part of a page that a running program serves: it asks for new ops, lets the program step and run on, and shows the
-// ops that are watched.
-const std::string_view report_script_live = R"JS(
 const root = location.pathname.replace(/\/?$/, '/');
 async function ask(what, body = '') {
   const reply = await fetch(root + what, {method: 'POST', body});
@@ -265,6 +258,3 @@ class Live {
 live = new Live();
 addPanel('live', 'Live', panel => live.show(panel));
 panels.unshift(panels.pop());
-)JS";
-
-}  // namespace reel::debug

@@ -1,13 +1,7 @@
-#include "page_parts.h"
-
-namespace reel::logging {
-
-// The numbers of the plane are those of chart.cpp. Curves are redrawn from `data`: {runs, charts: [{id, curves: [{run,
-// steps, times, values}]}]}, in which numbers that JSON lacks are strings.
-const std::string_view page_script = R"JS(
 'use strict';
 const plane = {left: 58, top: 12, right: 448, bottom: 250};
 const data = JSON.parse(document.getElementById('data').textContent);
+/** @type {(id: string) => any} */
 const byId = id => document.getElementById(id);
 const hidden = new Set();
 const short = (x, digits) => {
@@ -171,6 +165,3 @@ document.querySelectorAll('.runs li').forEach((item, run) => {
   item.prepend(box);
 });
 byId('controls').hidden = data.charts.length === 0;
-)JS";
-
-}  // namespace reel::logging

@@ -1,10 +1,3 @@
-#include "page_parts.h"
-
-namespace reel::debug {
-
-// The graph of a step, folded: a node for each line and op of a module, however often a loop has run it, and one for
-// each module that is folded.
-const std::string_view report_script_graph = R"JS(
 const unfolded = new Set();
 function graphOf(step) {
   const nodes = new Map(), edges = new Map(), nodeOf = new Map();
@@ -131,6 +124,3 @@ addPanel('graph', 'Graph', panel => {
     }}, 'unfold all'), make('span', {id: 'graph-count'})), make('div', {class: 'split wide-left'}, make('div', {class: 'graph', id: 'graph-view'}), make('div', {class: 'detail', id: 'graph-detail', tabindex: '0', 'aria-label': 'The chosen node'}, make('p', {}, 'A click on an op shows it here, with its source; one on a module unfolds it.'))));
   if (run.count) showGraph();
 });
-)JS";
-
-}  // namespace reel::debug

@@ -1,9 +1,3 @@
-#include "page_parts.h"
-
-namespace reel::debug {
-
-// Two runs side by side: their lines, and the norms of a line's results and of parameters in one chart.
-const std::string_view report_script_compare = R"JS(
 // What each line and op of a run has given.
 function linesOf(r) {
   const lines = new Map();
@@ -102,6 +96,3 @@ if (all.length > 1) addPanel('compare', 'Compare', panel => {
     make('p', {}, 'Lines whose results differ most come first; the norm is the mean over the executions. The overview has the first op that differs.'), host, chart, parameters);
   show();
 });
-)JS";
-
-}  // namespace reel::debug

@@ -1,9 +1,3 @@
-#include "page_parts.h"
-
-namespace reel::debug {
-
-// Gradients, activations, profile and memory.
-const std::string_view report_script_charts = R"JS(
 const colours = Array.from({length: 7}, (_, i) => `var(--c${i})`);
 // A line chart as SVG, which can be zoomed into: series of [name, [[x, y], …]].
 const chartPlane = {left: 62, right: 690, top: 12, bottom: 240};
@@ -84,6 +78,7 @@ function heat(share) {
 }
 // Paints rows of norms, as many as `columns` in the longest, and returns the powers of ten of the lowest colour and the
 // highest: equally many in each map, so that maps can be compared.
+/** @returns {[number, number]} */
 function paintNorms(canvas, rows, columns) {
   let high = -Infinity;
   for (const row of rows) for (const norm of row) if (norm > 0) high = Math.max(high, Math.log10(norm));
@@ -288,6 +283,3 @@ addPanel('memory', 'Memory', panel => {
     card('Bytes over the ops', lineChart(shown.map(({line, points}) => [line, thin(points)]), {label: 'Bytes of live results by line, over the ops'})), legend(shown.map(({line}) => line)),
     table(['line', 'most at a time'], series.slice(0, 100).map(({line, most}) => [line, bytesText(most)]), [1]));
 });
-)JS";
-
-}  // namespace reel::debug

@@ -1,12 +1,7 @@
-#include "page_parts.h"
-
-namespace reel::debug {
-
-// The list of ops, of which only the visible rows are elements of the page, and the details of one.
-const std::string_view report_script_ops = R"JS(
 const rowHeight = 22;
 let chosen = [], current = -1;
 function visibleOps(pattern, shownKinds, from = 0) {
+  /** @type {(i: number) => boolean} */
   let test = () => true;
   if (pattern) {
     const expression = new RegExp(pattern, 'i');
@@ -72,6 +67,7 @@ function selectOp(i) {
   element('op-list').setAttribute('aria-activedescendant', 'op-' + run.id[i]);
   showOp(clear(element('op-detail')), i);
 }
+// @ts-ignore: a window has a function of this name, too.
 function moveBy(steps) {
   const k = chosen.indexOf(current);
   const next = Math.min(chosen.length - 1, Math.max(0, k < 0 ? 0 : k + steps));
@@ -157,6 +153,3 @@ addPanel('ops', 'Ops', panel => {
   filterOps();
   if (run.count) selectOp(Math.max(0, firstBad(run)));
 });
-)JS";
-
-}  // namespace reel::debug

@@ -1,8 +1,3 @@
-#include "page_parts.h"
-
-namespace reel::logging {
-
-const std::string_view zoom_script = R"JS(
 // Lets a chart show a part of its range: dragging over it; or, where it has the focus, + and −, the arrow keys, and 0 for all.
 // `plane`: the rectangle of the curves in a drawing of the given width; `shown()`: the range that is drawn; `change(range)`
 // draws another one, null: all.
@@ -57,6 +52,3 @@ function rangeWithin(wanted, low, high) {
   const from = Math.min(Math.max(wanted[0], low), high - length);
   return [from, from + length];
 }
-)JS";
-
-}  // namespace reel::logging

@@ -1,13 +1,7 @@
-#include "page_parts.h"
-
-namespace reel::debug {
-
-// What the parts of a report share. `runs` is the data of each recording: texts once, and a column for each field of
-// the ops; see run_json.cpp.
-const std::string_view report_script_run = R"JS(
 'use strict';
 const runs = JSON.parse(document.getElementById('runs').textContent);
 const kinds = ['source', 'forward', 'backward', 'gradient'];
+/** @type {(id: string) => any} */
 const element = id => document.getElementById(id);
 const clear = node => { while (node.firstChild) node.firstChild.remove(); return node; };
 function make(tag, attributes = {}, ...children) {
@@ -29,11 +23,11 @@ const number = (x, digits = 4) => x === null ? 'none' : typeof x === 'string' ? 
 // The norm of an output; null: it holds NaN or infinity.
 const normOf = o => o[7] + o[8] > 0 ? null : o[6] ?? 0;
 function timeText(ns) {
-  for (const [unit, factor] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) if (ns >= factor) return number(ns / factor, 3) + ' ' + unit;
+  for (const [unit, factor] of /** @type {[string, number][]} */ ([['s', 1e9], ['ms', 1e6], ['µs', 1e3]])) if (ns >= factor) return number(ns / factor, 3) + ' ' + unit;
   return ns > 0 ? ns + ' ns' : '';
 }
 function bytesText(bytes) {
-  for (const [unit, factor] of [['GB', 1e9], ['MB', 1e6], ['KB', 1e3]]) if (bytes >= factor) return number(bytes / factor, 3) + ' ' + unit;
+  for (const [unit, factor] of /** @type {[string, number][]} */ ([['GB', 1e9], ['MB', 1e6], ['KB', 1e3]])) if (bytes >= factor) return number(bytes / factor, 3) + ' ' + unit;
   return bytes + ' B';
 }
 
@@ -180,6 +174,3 @@ addPanel('overview', 'Overview', panel => {
   const difference = element('difference').textContent;
   if (difference) panel.append(make('h2', {}, 'Difference of the first two runs'), make('pre', {}, difference));
 });
-)JS";
-
-}  // namespace reel::debug
