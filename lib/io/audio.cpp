@@ -12,6 +12,7 @@
 #include <reel/ops/shape.h>
 
 #include "../core/memory_error.h"
+#include "../core/modules/module.h"
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"
@@ -37,7 +38,7 @@ class SoundFile {
  public:
   SoundFile(const std::string& path, Location where) : path_(path), where_(where), file_(read_audio_name, path, where) {
     check_kind();
-    table_ = &open_module<SoundTable>(read_audio_name, where);
+    table_ = &open_module<SoundTable, FileError>(read_audio_name, where);
     ModuleMessage message;
     open_ = {table_->open(file_.descriptor(), size_, message), Close{table_}};
     if (!open_) refuse("{}", printable(message.text));
@@ -229,7 +230,7 @@ void write_wav(const std::string& path, const Tensor& samples, std::int64_t samp
     bool has_channels = samples.rank() == 2;
     SoundSize size{has_channels ? static_cast<std::uint32_t>(samples.size(0)) : 1,
                    static_cast<std::uint32_t>(sample_rate), static_cast<std::uint64_t>(samples.size(-1))};
-    const auto& table = open_module<SoundTable>(write_wav_name, where);
+    const auto& table = open_module<SoundTable, FileError>(write_wav_name, where);
     AtomicFile file(write_wav_name, path, where);
     PositionedFile target{file};
     ModuleMessage message;

@@ -6,6 +6,7 @@
 #include <reel/io/safetensors.h>
 
 #include "../core/memory_error.h"
+#include "../core/modules/module.h"
 #include "../core/op_error.h"
 #include "../core/printable.h"
 
@@ -41,7 +42,7 @@ bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
 std::string gunzip(std::string_view bytes, std::uint64_t most_bytes, const std::string& path, Location where,
                    bool cuts) {
-  const auto& files = open_module<FilesTable>(gunzip_name, where);
+  const auto& files = open_module<FilesTable, io::FileError>(gunzip_name, where);
   TextSink sink(most_bytes);
   ModuleMessage message;
   if (files.gunzip(bytes.data(), bytes.size(), sink.sink(), message) || (cuts && sink.is_full()))
@@ -54,7 +55,7 @@ std::string gunzip(std::string_view bytes, std::uint64_t most_bytes, const std::
 }
 
 std::string gzip(std::string_view bytes, Location where) {
-  const auto& files = open_module<FilesTable>(gzip_name, where);
+  const auto& files = open_module<FilesTable, io::FileError>(gzip_name, where);
   TextSink sink(UINT64_MAX);
   ModuleMessage message;
   if (files.gzip(bytes.data(), bytes.size(), sink.sink(), message)) return std::move(sink.text);

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "../core/modules/module.h"
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"
@@ -39,7 +40,7 @@ class Hdf5File {
       : path_(path),
         where_(where),
         bytes_(Reader(hdf5_name, path, where).size()),
-        table_(open_module<Hdf5Table>(hdf5_name, where)) {
+        table_(open_module<Hdf5Table, FileError>(hdf5_name, where)) {
     ModuleMessage message;
     open_ = {table_.open(path.c_str(), message), Close{&table_}};
     if (!open_) refuse(printable(message.text));

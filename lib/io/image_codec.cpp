@@ -5,6 +5,7 @@
 #include <reel/io/safetensors.h>
 
 #include "../core/memory_error.h"
+#include "../core/modules/module.h"
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "compressed.h"
@@ -33,7 +34,7 @@ void check_image(const Pixels& pixels, Location where) {
 
 std::string encode_png(const Pixels& pixels, Location where) {
   check_image(pixels, where);
-  const auto& files = open_module<FilesTable>(encode_name, where);
+  const auto& files = open_module<FilesTable, io::FileError>(encode_name, where);
   ImageSize size{static_cast<std::uint32_t>(pixels.height), static_cast<std::uint32_t>(pixels.width),
                  static_cast<std::uint32_t>(pixels.channels), 0};
   TextSink sink(UINT64_MAX);
@@ -44,7 +45,7 @@ std::string encode_png(const Pixels& pixels, Location where) {
 }
 
 Pixels decode_image(std::string_view bytes, const std::string& path, Location where) {
-  const auto& files = open_module<FilesTable>(decode_name, where);
+  const auto& files = open_module<FilesTable, io::FileError>(decode_name, where);
   ImageSize size;
   ModuleMessage message;
   if (!files.image_size(bytes.data(), bytes.size(), size, message))

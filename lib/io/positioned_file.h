@@ -2,8 +2,8 @@
 
 #include <exception>
 
+#include "../core/modules/module_table.h"
 #include "atomic_file.h"
-#include "module.h"
 
 namespace reel::detail {
 

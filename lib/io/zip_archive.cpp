@@ -7,6 +7,7 @@
 
 #include <reel/io/safetensors.h>
 
+#include "../core/modules/module.h"
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "positioned_file.h"
@@ -26,7 +27,7 @@ ZipArchive::ZipArchive(const char* function, const std::string& path, Location w
       path_(path),
       where_(where),
       file_(function, path, where),
-      files_(open_module<FilesTable>(function, where)) {
+      files_(open_module<FilesTable, io::FileError>(function, where)) {
   if (file_.size() < least_archive_bytes)
     fail<io::FileError>(function, where, "'{}' has {} bytes, fewer than any zip archive", printable(path),
                         file_.size());
@@ -115,7 +116,7 @@ std::string ZipArchive::contents(std::size_t index) const {
 
 void write_zip(const char* function, const std::string& path, std::span<const NewZipMember> members, bool compresses,
                Location where) {
-  const auto& files = open_module<FilesTable>(function, where);
+  const auto& files = open_module<FilesTable, io::FileError>(function, where);
   std::vector<ZipEntry> entries;
   for (const NewZipMember& member : members)
     entries.push_back(

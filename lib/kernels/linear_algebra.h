@@ -1,5 +1,7 @@
 #pragma once
 
+#include <reel/location.h>
+
 #include "kernel_table.h"
 
 namespace reel::detail {
@@ -11,6 +13,8 @@ struct TriangleAttributes {
 /// Kernels on matrices in the last two axes: all f32 or f64, contiguous, with equal leading axes. Kernels that can fail
 /// return the index of the first matrix that does, counted along the batch, else −1.
 struct LinearAlgebraKernels {
+  /// Loads what the kernels need, in the name of `op`; null if they need nothing. Throws: Error.
+  void (*load)(const char* op, Location where);
   std::int64_t (*solve)(const View& out, const View& a, const View& b);
   std::int64_t (*triangular_solve)(const View& out, const View& a, const View& b, TriangleAttributes attributes);
   std::int64_t (*invert)(const View& out, const View& a);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <reel/reel.h>
 
+#include <core/modules/module.h>
 #include <io/compressed.h>
 #include <io/image_codec.h>
 #include <io/zip_archive.h>
@@ -263,9 +264,11 @@ TEST_CASE("without the module the error names the folder and says what to do") {
   const char* set = std::getenv("REEL_MODULES");
   std::string before = set ? set : "";
   setenv("REEL_MODULES", folder.file("").c_str(), 1);
-  std::string absent = error_of<io::FileError>([] { open_module<Absent>("io::test", Location::here()); });
+  std::string absent =
+      error_of<io::FileError>([] { open_module<Absent, io::FileError>("io::test", Location::here()); });
   put_bytes(folder.file("libreel_absent.so"), "no library");
-  std::string faulty = error_of<io::FileError>([] { open_module<Absent>("io::test", Location::here()); });
+  std::string faulty =
+      error_of<io::FileError>([] { open_module<Absent, io::FileError>("io::test", Location::here()); });
   if (set)
     setenv("REEL_MODULES", before.c_str(), 1);
   else
@@ -276,6 +279,6 @@ TEST_CASE("without the module the error names the folder and says what to do") {
 }
 
 TEST_CASE("a module of another version is refused") {
-  CHECK_THAT(error_of<io::FileError>([] { open_module<Newer>("io::test", Location::here()); }),
+  CHECK_THAT(error_of<io::FileError>([] { open_module<Newer, io::FileError>("io::test", Location::here()); }),
              contains("belongs to another version of reel: install both together"));
 }

@@ -92,7 +92,8 @@ def wheel_files(root, build, extension):
     files = [(f"reel/{path.name}", path) for path in sorted((SOURCES / "reel").glob("*.py"))]
     files.append((f"reel/_reel{sysconfig.get_config_var('EXT_SUFFIX')}", extension))
     files.append((f"reel/{soname}", library))
-    files.append(("reel/libreel_files.so", build / "lib/libreel_files.so"))
+    for module in ("libreel_files.so", "libreel_decompositions.so"):
+        files.append((f"reel/{module}", build / "lib" / module))
     return files
 
 

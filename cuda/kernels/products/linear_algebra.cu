@@ -432,6 +432,7 @@ void write_addresses(void* to, const void* first, std::int64_t step, std::int64_
 
 void fill_linear_algebra(KernelTable& table) {
   static constexpr LinearAlgebraKernels kernels{
+      .load = nullptr,
       .solve = solve,
       .triangular_solve = triangular_solve,
       .invert = invert,

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 #include <reel/error.h>
+#include <reel/io/safetensors.h>
 
+#include "../../core/modules/module.h"
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
 #include "../../core/threads/waiting.h"
@@ -55,7 +57,7 @@ bool is_local(std::string_view host) {
 PageServer::PageServer(int port, Location where) : token_(random_token()) {
   if (port < 0 || port > 65535)
     detail::fail<Error>(session_name, where, ".port is {}; it must be 0, for any free one, to 65535", port);
-  table_ = &detail::open_module<detail::ServeTable>(session_name, where);
+  table_ = &detail::open_module<detail::ServeTable, io::FileError>(session_name, where);
   detail::RequestHandler handler{
       this,
       [](void* object, std::string_view method, std::string_view path) noexcept {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../module.h"
+#include "../../core/modules/module_table.h"
 
 namespace reel::detail {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../../core/modules/module_table.h"
 #include "../../core/number_kind.h"
-#include "../module.h"
 
 namespace reel::detail {
 

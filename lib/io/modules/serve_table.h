@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "../module.h"
+#include "../../core/modules/module_table.h"
 
 namespace reel::detail {
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../../core/memory_error.h"
+#include "../../core/modules/module.h"
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
 #include "figure.h"
@@ -13,7 +14,7 @@
 namespace reel::logging {
 
 Canvas::Canvas(int width, int height, Location where)
-    : table_(detail::open_module<detail::FigureTable>(figure_name, where)),
+    : table_(detail::open_module<detail::FigureTable, io::FileError>(figure_name, where)),
       width_(width),
       height_(height),
       where_(where),

@@ -7,9 +7,11 @@
 
 namespace reel::detail {
 
-/// The kernels of the device that a call runs on.
+/// The kernels of the device that a call runs on. Throws: Error, for the CPU without libreel_decompositions.so.
 inline const LinearAlgebraKernels& linear_algebra_kernels(const Call& call) {
-  return *kernels(call.output().device).linear_algebra;
+  const LinearAlgebraKernels& table = *kernels(call.output().device).linear_algebra;
+  if (table.load) table.load(call.op.name, call.where);
+  return table;
 }
 
 /// The tensor of an operand that holds matrices. Throws: DTypeError unless f32 or f64; ShapeError below rank 2.

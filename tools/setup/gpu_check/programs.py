@@ -14,7 +14,7 @@ LIBRARY, MODULE = "lib/libreel.so", "cuda/libreel_cuda.so"
 OP_TABLE, GRAPH = "tests/cuda/cuda_op_table_test", "tests/cuda/cuda_graph_test"
 FIGURES, SAMPLE = "tools/reel_cuda_bench", "samples/convnet"
 STAND_IN = "tests/cuda/stand_in/libcuda_stand_in.so"
-FILES_MODULE = "lib/libreel_files.so"
+MODULES = ["lib/libreel_files.so", "lib/libreel_decompositions.so"]
 RUN = [OP_TABLE, GRAPH, FIGURES, SAMPLE]
 LABEL = "prebuilt.json"
 # Libraries of the system of the machine that runs them, and of NVIDIA.
@@ -60,7 +60,7 @@ def fill(folder, root, build, architectures):
     """Fills a folder from a build directory. Returns the number of bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / LABEL).unlink(missing_ok=True)  # until all is there
-    names = [MODULE, *RUN, *(name for name in (FILES_MODULE, STAND_IN) if (build / name).is_file())]
+    names = [MODULE, *RUN, *(name for name in (*MODULES, STAND_IN) if (build / name).is_file())]
     for name in names:
         copy_of(build / name, folder / name)
     for library in ("libreel", "libreel_debug"):

@@ -65,7 +65,8 @@ class Quick:
         return self.check.show(steps.Outcome("take what was built elsewhere", "ok", time.monotonic() - begun, note))
 
     def compile(self):
-        names = ["reel_cuda", "reel", "cuda_op_table_test", "cuda_graph_test", "reel_cuda_bench", "convnet", "reel_files"]
+        names = ["reel_cuda", "reel", "cuda_op_table_test", "cuda_graph_test", "reel_cuda_bench", "convnet", "reel_files",
+                 "reel_decompositions"]
         if self.arguments.stand_in:
             names.append("cuda_stand_in")
         wanted = [target for target in self.check.introspect("targets") if target["name"] in names]

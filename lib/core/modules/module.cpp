@@ -9,10 +9,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <reel/io/safetensors.h>
 
-#include "../core/op_error.h"
-#include "../core/printable.h"
+#include "../printable.h"
 #include "module_folder.h"
 
 namespace reel::detail {
@@ -44,7 +42,8 @@ std::vector<std::filesystem::path> module_folders() {
   return folders;
 }
 
-std::filesystem::path find_module(const ModuleName& module, const char* function, Location where) {
+// Empty, with a sentence in `failure`, if there is none.
+std::filesystem::path find_module(const ModuleName& module, std::string& failure) {
   std::vector<std::filesystem::path> folders = module_folders();
   std::vector<std::string> names;
   for (const std::filesystem::path& folder : folders) {
@@ -53,28 +52,30 @@ std::filesystem::path find_module(const ModuleName& module, const char* function
     if (std::filesystem::exists(file, ignored)) return file;
     names.push_back(printable(folder.string()));
   }
-  fail<io::FileError>(function, where,
-                      "{} need lib{}.so, which is not in {}: install it with reel, or name its folder in the "
-                      "environment variable REEL_MODULES",
-                      module.purpose, module.name, fmt::join(names, ", "));
+  failure = fmt::format(
+      "{} need lib{}.so, which is not in {}: install it with reel, or name its folder in the environment variable "
+      "REEL_MODULES",
+      module.purpose, module.name, fmt::join(names, ", "));
+  return {};
 }
 
 }  // namespace
 
-const void* load_module(const ModuleName& module, std::size_t bytes, const char* function, Location where) {
-  std::filesystem::path file = find_module(module, function, where);
+const void* load_module(const ModuleName& module, std::size_t bytes, std::string& failure) {
+  std::filesystem::path file = find_module(module, failure);
+  if (file.empty()) return nullptr;
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char* reason = dlerror();
-    fail<io::FileError>(function, where, "{} need '{}', which cannot be loaded: {}; it needs Debian's {}",
-                        module.purpose, printable(file.string()), printable(reason ? reason : "for no given reason"),
-                        module.packages);
+    failure =
+        fmt::format("{} need '{}', which cannot be loaded: {}; it needs Debian's {}", module.purpose,
+                    printable(file.string()), printable(reason ? reason : "for no given reason"), module.packages);
+    return nullptr;
   }
   auto* table_of = reinterpret_cast<ModuleTable*>(dlsym(library, "reel_module_table"));
   const void* table = table_of ? table_of(module.version, bytes) : nullptr;
   if (!table)
-    fail<io::FileError>(function, where, "'{}' belongs to another version of reel: install both together",
-                        printable(file.string()));
+    failure = fmt::format("'{}' belongs to another version of reel: install both together", printable(file.string()));
   return table;
 }
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <reel/location.h>
+// Included by modules, too: no header of it needs a symbol of reel.
 
 namespace reel::detail {
 
@@ -43,19 +43,6 @@ using ModuleTable = const void*(std::uint32_t version, std::size_t bytes) noexce
 template <class Table>
 const void* table_if_compatible(const Table& table, std::uint32_t version, std::size_t bytes) noexcept {
   return version == Table::module.version && bytes == sizeof table ? &table : nullptr;
-}
-
-/// The table of a module, which is loaded from the folder that the environment variable REEL_MODULES names, from the
-/// folder of the library or program that contains reel, or from where reel was installed; it is never unloaded.
-/// Throws: FileError, in the name of `function`, if there is none, it cannot be loaded, or it belongs to another build.
-const void* load_module(const ModuleName& module, std::size_t bytes, const char* function, Location where);
-
-/// The table of the module `Table::module`, loaded by the first call. Safe to call from several threads; after a
-/// failure the next call tries again. Throws: FileError, in the name of `function`.
-template <class Table>
-const Table& open_module(const char* function, Location where) {
-  static const auto* table = static_cast<const Table*>(load_module(Table::module, sizeof(Table), function, where));
-  return *table;
 }
 
 }  // namespace reel::detail
