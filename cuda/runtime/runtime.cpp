@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "../../lib/core/device/largest_tensors.h"
 #include "../../lib/core/fail.h"
-#include "../../lib/core/largest_tensors.h"
 #include "../../lib/core/op.h"
 #include "../device/recording.h"
 #include "../kernels/reduce/fingerprint.h"

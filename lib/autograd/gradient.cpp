@@ -6,11 +6,11 @@
 
 #include "../core/op_error.h"
 #include "../core/parameter_version.h"
-#include "../core/transposed_matrix.h"
 #include "../dispatch/invoke_shortly.h"
 #include "../kernels/kernel_table.h"
 #include "../ops/if_needed.h"
 #include "../ops/linear_algebra/multiplications.h"
+#include "../ops/linear_algebra/transposed_matrix.h"
 #include "../ops/registry.h"
 #include "backward_pass.h"
 #include "differentiation.h"

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <reel/detail/active_module.h>
@@ -14,7 +15,6 @@
 #include <reel/tensor.h>
 
 #include "heap.h"
-#include "scoped_value.h"
 
 namespace reel::detail {
 
@@ -139,10 +139,25 @@ inline void notify_of_reading(const Tensor& x, const char* by, Location where) {
   now.listener->reading(x, now.has(Context::caller_named) && now.caller_function ? now.caller_function : by, where);
 }
 
+/// Gives a variable another value while it lives.
+template <class T>
+class ScopedValue : Immovable {
+ public:
+  /// Only restores the value that the variable has now.
+  explicit ScopedValue(T& variable) : variable_(variable), before_(variable) {}
+  ScopedValue(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~ScopedValue() { variable_ = before_; }
+
+ private:
+  T& variable_;
+  T before_;
+};
+
 /// Sets or clears a flag while it lives.
 class FlagScope : Immovable {
  public:
-  FlagScope(Context& context, Context::Flag flag, bool on) : context_(context), flag_(flag), before_(context.has(flag)) {
+  FlagScope(Context& context, Context::Flag flag, bool on)
+      : context_(context), flag_(flag), before_(context.has(flag)) {
     context.set(flag, on);
   }
   ~FlagScope() { context_.set(flag_, before_); }

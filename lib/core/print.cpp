@@ -2,7 +2,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <ostream>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -317,7 +316,5 @@ std::string detail::print(const Tensor& tensor) {
   std::vector<std::string> words = words_of(tensor, layout.shown_offsets());
   return tensor.rank() == 0 ? words[0] : layout.text(words);
 }
-
-std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
 
 }  // namespace reel

@@ -15,8 +15,8 @@ FillKernels fill_of(InstructionSet set) {
 
 bool has_kernels(InstructionSet set) { return fill_of(set) != nullptr; }
 
-void fill_cpu_kernels(KernelTable& table) {
-  fill_of(instruction_set())(table);
+void fill_cpu_kernels(KernelTable& table, OptimiserKernels& optimisers) {
+  fill_of(instruction_set())(table, optimisers);
   fill_create(table);
   fill_embedding(table);
   fill_index(table);

@@ -5,9 +5,11 @@
 
 namespace reel::detail {
 
-/// Fills every slot of the CPU's table with the kernels of `instruction_set()`. Throws: DeviceError as
+struct OptimiserKernels;
+
+/// Fills every slot of the CPU's tables with the kernels of `instruction_set()`. Throws: DeviceError as
 /// `instruction_set`.
-void fill_cpu_kernels(KernelTable& table);
+void fill_cpu_kernels(KernelTable& table, OptimiserKernels& optimisers);
 
 /// True if this build contains kernels for the set.
 bool has_kernels(InstructionSet set);
@@ -24,8 +26,8 @@ void fill_sampling(KernelTable& table);
 void fill_scan(KernelTable& table);
 void fill_sort(KernelTable& table);
 
-/// Fills a table with the kernels that are compiled once per instruction set.
-using FillKernels = void (*)(KernelTable& table);
+/// Fills the tables with the kernels that are compiled once per instruction set.
+using FillKernels = void (*)(KernelTable& table, OptimiserKernels& optimisers);
 /// The function for a set; null if this build leaves the set out (-Dkernels).
 template <InstructionSet set>
 FillKernels kernels_of();

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "../core/context.h"
-#include "../core/largest_tensors.h"
+#include "../core/device/largest_tensors.h"
 #include "../core/storage.h"
 #include "../record/tape_list.h"
 

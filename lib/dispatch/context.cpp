@@ -18,8 +18,6 @@
 namespace reel {
 namespace detail {
 
-thread_local constinit Context* current_context = nullptr;
-
 namespace {
 
 // The state of a thread. It is never destroyed: tensors may outlive their thread, which leaves it to another when it
@@ -120,23 +118,6 @@ Context& create_context() {
 
 }  // namespace detail
 
-CallerScope::CallerScope(Location where, const char* function) : opened_(false) {
-  detail::Context& context = detail::context();
-  if (context.has(detail::Context::caller_named)) return;
-  context.caller = where;
-  context.caller_function = function;
-  context.set(detail::Context::caller_named, true);
-  opened_ = true;
-}
-
-CallerScope::~CallerScope() {
-  if (opened_) detail::context().set(detail::Context::caller_named, false);
-}
-
-Generator& default_generator() { return *detail::context().generator; }
-
-void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
-
 Device default_device() {
   detail::Context& context = detail::context();
   context.tapes->scopes().apply_remote_ends(context);
@@ -148,10 +129,6 @@ DeviceGuard::DeviceGuard(Device device) : before_(default_device()) {
   context.tapes->scopes().begin(context, {this, detail::Setting::device, std::bit_cast<std::uint16_t>(device)});
 }
 DeviceGuard::~DeviceGuard() { detail::Scopes::end(this); }
-
-MemoryStatistics memory_statistics() { return detail::context().heap->statistics(); }
-
-void set_memory_cache_limit(std::size_t bytes) { detail::context().heap->set_cache_limit(bytes); }
 
 void release_memory_cache() {
   detail::context().heap->release_cache();

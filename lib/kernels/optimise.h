@@ -181,6 +181,5 @@ extern constinit OptimiserKernels cpu_optimiser_kernels;
 
 /// The optimiser kernels of a device; makes it the one on which they run. Throws: as `kernels`.
 const OptimiserKernels& optimiser_kernels(Device device);
-const OptimiserKernels& enter_device_optimisers(Device device);
 
 }  // namespace reel::detail

@@ -2,6 +2,8 @@
 #include <reel/no_record.h>
 #include <reel/tensor.h>
 
+#include <ostream>
+
 #include "../core/convert.h"
 #include "../core/device_module.h"
 #include "../core/dtype_dispatch.h"
@@ -152,5 +154,7 @@ std::string to_string(const Tensor& tensor) {
   NoRecord pause;
   return print(to_if_needed(tensor, cpu));
 }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
 
 }  // namespace reel

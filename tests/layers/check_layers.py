@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails if a file of the library includes one of a layer above its own, or a folder holds more files than one looks through.
 
-The layers are listed in lib/README.md.
+The layers are listed in lib/README.md, and drawn there with the folders of other libraries, which lib/meson.build has.
 
 Usage: check_layers.py ROOT
 """
@@ -14,6 +14,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<(reel/[^>]+)>)',
 ROW = re.compile(r"^\| `([a-z_]+)` \|[^|]*\|([^|]*)\|", re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".cu", ".in"}
 MOST_FILES = 40  # directly in a folder
+DEBUG_FOLDERS = re.compile(r"^debug_folders = \[(.*?)\]", re.MULTILINE | re.DOTALL)
 
 
 def read_layers(readme):
@@ -25,6 +26,17 @@ def read_layers(readme):
         for header in re.findall(r"`([a-z_/]+\.h)`", public):
             headers["include/reel/" + header] = name
     return layers, headers
+
+
+def read_figure(readme):
+    """The layers that the figure shows, from the bottom up, and the folders that it shows of libreel_debug."""
+    layers, folders = [], []
+    for line in readme.read_text().split("<!-- figure -->")[1].splitlines():
+        words = re.findall(r"(?<!\S)[a-z_]+(?!\S)", line)
+        layers[:0] = words[:1]
+        if "libreel_debug.so" in line:
+            folders += [f"{words[0]}/{folder}" for folder in words[1:]]
+    return layers, folders
 
 
 class Check:
@@ -84,12 +96,22 @@ class Check:
                 if count > MOST_FILES:
                     self.errors.append(f"{folder.relative_to(self.root)} holds {count} files, more than {MOST_FILES}")
 
+    def check_figure(self):
+        readme = self.root / "lib/README.md"
+        layers, folders = read_figure(readme)
+        if layers != self.layers:
+            self.errors.append(f"the figure of lib/README.md shows the layers {', '.join(layers)}, not those of the list")
+        listed = re.findall(r"'([^']+)'", DEBUG_FOLDERS.search((self.root / "lib/meson.build").read_text())[1])
+        if sorted(folders) != sorted(listed):
+            self.errors.append(f"the figure of lib/README.md shows {', '.join(folders)} in libreel_debug.so, not those of lib/meson.build")
+
     def run(self):
         files = [path for folder in ("include", "lib", "cuda") for path in sorted((self.root / folder).rglob("*"))
                  if path.suffix in SUFFIXES]
         for path in files:
             self.check(path)
         self.check_folders()
+        self.check_figure()
         for error in self.errors:
             print(error)
         print(f"{len(files)} files in {len(self.layers)} layers, {len(self.errors)} errors: includes that point up, folders too full")

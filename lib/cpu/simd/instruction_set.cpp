@@ -6,7 +6,7 @@
 namespace reel::detail {
 namespace {
 
-void fill(KernelTable& table) {
+void fill(KernelTable& table, OptimiserKernels& optimisers) {
   REEL_TARGET::fill_anomaly(table);
   REEL_TARGET::fill_argmax(table);
   REEL_TARGET::fill_convolution(table);
@@ -18,7 +18,7 @@ void fill(KernelTable& table) {
   REEL_TARGET::fill_statistics(table);
   REEL_TARGET::fill_matmul(table);
   REEL_TARGET::fill_normalise(table);
-  REEL_TARGET::fill_optimise(cpu_optimiser_kernels);
+  REEL_TARGET::fill_optimise(optimisers);
   REEL_TARGET::fill_pooling(table);
   REEL_TARGET::fill_random(table);
   REEL_TARGET::fill_recurrent(table);

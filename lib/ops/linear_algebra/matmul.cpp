@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "../../core/parameter_version.h"
-#include "../../core/transposed_matrix.h"
 #include "../../dispatch/autocast.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
@@ -16,6 +15,7 @@
 #include "../operand.h"
 #include "../registry.h"
 #include "multiplications.h"
+#include "transposed_matrix.h"
 #include "transposed_product.h"
 
 namespace reel {

@@ -1,4 +1,4 @@
-#include "../core/device_module.h"
+#include "../device_module.h"
 
 #include <dlfcn.h>
 
@@ -8,9 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "../core/op_error.h"
-#include "../kernels/kernel_table.h"
-#include "../kernels/optimise.h"
+#include "../op_error.h"
 #include "header_fingerprint.h"
 #include "linkage.h"
 
@@ -103,13 +101,6 @@ DeviceModule& module_of_device(const char* op, Device device, Location where) {
                     count == 1 ? "cuda:0 alone" : fmt::format("cuda:0 to cuda:{}", count - 1));
 }
 
-const KernelTable& enter_device(Device device) {
-  DeviceModule& module = device_module();
-  context().set(Context::on_device, true);
-  module.enter(device.index);
-  return module.kernels();
-}
-
 void prepare_on_device(const Body& x, bool writes) {
   if (x.device.type == Device::Type::cpu) return;
   context().set(Context::on_device, true);
@@ -123,11 +114,6 @@ DeviceModule* recording_module() noexcept {
 
 void notify_wait(Device device, const char* reason) {
   if (WaitListener* listener = context().wait_listener) listener->waits(device, reason);
-}
-
-const OptimiserKernels& enter_device_optimisers(Device device) {
-  enter_device(device);
-  return device_module().optimiser_kernels();
 }
 
 }  // namespace reel::detail
