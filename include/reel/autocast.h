@@ -13,7 +13,7 @@ class Casts;
 }
 
 /// The scope that `autocast` opens. Lives on the stack only; scopes may end in any order.
-class [[nodiscard]] AutocastScope : Immovable {
+class [[nodiscard]] AutocastScope : detail::Immovable {
  public:
   /// Opens the scope: see `autocast`. Throws: DTypeError unless bf16, f16 or f32.
   AutocastScope(DType dtype, Location where);

@@ -66,7 +66,7 @@ constexpr int place_of(TypeList<Types...>) {
 
 /// T; of signed integers of 4 or 8 bytes, which have several names, the one in ElementTypes.
 template <class T>
-using Element = std::conditional_t<
+using ElementTypeOf = std::conditional_t<
     std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 4, std::int32_t,
     std::conditional_t<std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8, std::int64_t, T>>;
 
@@ -99,11 +99,11 @@ DType promote(DType a, DType b);
 /// The dtype whose elements have the C++ type T.
 template <class T>
 constexpr DType dtype_of() {
-  return static_cast<DType>(detail::place_of<detail::Element<T>>(detail::ElementTypes()));
+  return static_cast<DType>(detail::place_of<detail::ElementTypeOf<T>>(detail::ElementTypes()));
 }
 
 /// True for the C++ types that tensors hold.
 template <class T>
-inline constexpr bool is_element_v = detail::place_of<detail::Element<T>>(detail::ElementTypes()) < dtype_count;
+inline constexpr bool is_element_v = detail::place_of<detail::ElementTypeOf<T>>(detail::ElementTypes()) < dtype_count;
 
 }  // namespace reel

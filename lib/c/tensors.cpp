@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "../core/number_kind.h"
+#include "../core/dtype_dispatch.h"
 #include "guard.h"
 #include "handles.h"
 
@@ -92,7 +92,7 @@ struct Wrapped {
 };
 
 io::DLDataType dlpack_type_of(DType dtype) {
-  return {static_cast<std::uint8_t>(kind_of(dtype)), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
+  return {static_cast<std::uint8_t>(number_kind(dtype)), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
 }
 
 }  // namespace

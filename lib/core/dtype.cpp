@@ -3,11 +3,11 @@
 #include <bit>
 #include <utility>
 
-#include "number_kind.h"
+#include "dtype_dispatch.h"
 
 namespace reel {
 
-using detail::kind_of, detail::NumberKind;
+using detail::find_dtype, detail::number_kind, detail::NumberKind;
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
@@ -18,10 +18,10 @@ DType promote(DType a, DType b) {
   }
   if (a == DType::boolean) return b;
   if (b == DType::boolean) return a;
-  if (kind_of(a) == kind_of(b)) return size_of(a) > size_of(b) ? a : b;
-  if (kind_of(a) == NumberKind::unsigned_integer) std::swap(a, b);
+  if (number_kind(a) == number_kind(b)) return size_of(a) > size_of(b) ? a : b;
+  if (number_kind(a) == NumberKind::unsigned_integer) std::swap(a, b);
   if (size_of(a) > size_of(b)) return a;
-  return dtype_of(NumberKind::signed_integer, 2 * size_of(b)).value_or(DType::i64);
+  return find_dtype(NumberKind::signed_integer, 2 * size_of(b)).value_or(DType::i64);
 }
 
 BFloat16::BFloat16(float value) {

@@ -1,22 +1,61 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include <reel/dtype.h>
 
 #include "target.h"
 
+namespace reel::detail {
+
+/// The kinds of numbers, with the codes of DLPack. A kind and a size are a dtype: so files and other libraries name them.
+enum class NumberKind : std::uint8_t { signed_integer, unsigned_integer, floating, bfloat = 4, boolean = 6 };
+
+template <class T>
+constexpr NumberKind kind_of_type() {
+  if constexpr (std::is_same_v<T, bool>) return NumberKind::boolean;
+  if constexpr (std::is_same_v<T, BFloat16>) return NumberKind::bfloat;
+  if constexpr (!std::is_integral_v<T>) return NumberKind::floating;
+  return std::is_signed_v<T> ? NumberKind::signed_integer : NumberKind::unsigned_integer;
+}
+
+template <class... T>
+constexpr NumberKind kind_in(TypeList<T...>, DType dtype) {
+  constexpr NumberKind kinds[] = {kind_of_type<T>()...};
+  return kinds[static_cast<int>(dtype)];
+}
+
+/// The kind of a dtype's numbers.
+constexpr NumberKind number_kind(DType dtype) { return kind_in(ElementTypes(), dtype); }
+
+/// The dtype of a kind of numbers with a size in bytes.
+constexpr std::optional<DType> find_dtype(NumberKind kind, std::size_t bytes) {
+  for (int i = 0; i < dtype_count; ++i)
+    if (auto dtype = static_cast<DType>(i); number_kind(dtype) == kind && size_of(dtype) == bytes) return dtype;
+  return {};
+}
+
+}  // namespace reel::detail
+
 namespace reel::detail::inline REEL_TARGET {
 
 template <class... A, class... B>
 TypeList<A..., B...> operator+(TypeList<A...>, TypeList<B...>);
+/// True for integers, bool not among them.
+template <class T>
+inline constexpr bool is_integer_v = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+
+template <class List>
+struct IntegersOf;
 template <class... T>
-decltype((TypeList<>() + ... +
-          std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, TypeList<T>, TypeList<>>()))
-    integers_of(TypeList<T...>);
+struct IntegersOf<TypeList<T...>> {
+  using Types = decltype((TypeList<>() + ... + std::conditional_t<is_integer_v<T>, TypeList<T>, TypeList<>>()));
+};
 /// The types of the elements of integer dtypes, bool not among them.
-using IntegerTypes = decltype(integers_of(ElementTypes()));
+using IntegerTypes = IntegersOf<ElementTypes>::Types;
 
 /// Calls f(std::type_identity<T>()) with the element type T of a floating dtype.
 template <class F>

@@ -11,7 +11,6 @@
 #include "foreign_memory.h"
 #include "joint_body.h"
 #include "memory_error.h"
-#include "most_elements.h"
 #include "op.h"
 #include "op_error.h"
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -13,6 +14,9 @@ namespace reel::detail {
 struct Context;
 struct DeviceBlock;
 struct OpInfo;
+
+/// The most elements of a tensor: more than any memory holds, and few enough that their bytes can be counted.
+constexpr std::int64_t most_elements = std::int64_t{1} << 44;
 
 /// Elements on a device, shared by a tensor and its views. On the CPU the elements follow this object in the same
 /// block, and if they are few, the body of the tensor for which they were made precedes it. For elements on other

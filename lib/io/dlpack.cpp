@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "../core/device_module.h"
+#include "../core/dtype_dispatch.h"
 #include "../core/foreign_memory.h"
 #include "../core/memory_error.h"
-#include "../core/number_kind.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../record/tape_list.h"
@@ -33,12 +33,12 @@ constexpr std::uint64_t read_only_flag = 1;
 constexpr DLPackVersion written_version{1, 0};
 
 DLDataType dlpack_type(DType dtype) {
-  return {static_cast<std::uint8_t>(kind_of(dtype)), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
+  return {static_cast<std::uint8_t>(number_kind(dtype)), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
 }
 
 DType dtype_in(DLDataType given, Location where) {
   if (given.bits % 8 == 0 && given.lanes == 1)
-    if (auto dtype = dtype_of(static_cast<NumberKind>(given.code), given.bits / 8)) return *dtype;
+    if (auto dtype = find_dtype(static_cast<NumberKind>(given.code), given.bits / 8)) return *dtype;
   static constexpr std::array names{"signed integer", "unsigned integer", "float", "opaque",
                                     "bfloat",         "complex",          "bool"};
   fail<DTypeError>(

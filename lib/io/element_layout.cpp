@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../core/most_elements.h"
+#include "../core/storage.h"
 
 namespace reel::io {
 

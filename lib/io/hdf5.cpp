@@ -28,7 +28,7 @@ constexpr std::uint64_t most_expanded = 1032;
 
 // The dtype that holds a dataset's elements, if one does. Integers that no dtype has are widened.
 std::optional<DType> dtype_for(Hdf5Type type) {
-  if (std::optional<DType> own = dtype_of(type.kind, type.bytes)) return own;
+  if (std::optional<DType> own = find_dtype(type.kind, type.bytes)) return own;
   bool is_integer = type.kind == NumberKind::signed_integer || type.kind == NumberKind::unsigned_integer;
   if (!is_integer || type.bytes == 0 || type.bytes > 4) return {};
   return type.bytes < 4 ? i32 : i64;
@@ -118,7 +118,7 @@ class Hdf5File {
     if (tensor.numel() == 0) return tensor;
     void* elements = tensor.body().data;
     ModuleMessage message;
-    Hdf5Type type{kind_of(found.dtype), static_cast<std::uint8_t>(size_of(found.dtype))};
+    Hdf5Type type{number_kind(found.dtype), static_cast<std::uint8_t>(size_of(found.dtype))};
     if (!table_.read(open_.get(), found.path.c_str(), type, elements, message))
       refuse(fmt::format("{} ({})", printable(message.text), shown(found.path)));
     if (found.dtype == boolean) make_bools(new_elements_of(tensor));

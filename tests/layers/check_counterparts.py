@@ -32,14 +32,12 @@ NO_FAMILIES = {
     "element_summary": "what the CPU's kernel of that name returns, for recordings",
     "elementwise": "the lists from which each device makes its elementwise kernels",
     "kernel_table": "holds the tables of the families",
-    "row_parts": "divides the lists of elementwise kernels among objects",
 }
 # Headers of lib/kernels that are no family of ops.
 NO_OPS = {
     "element_summary": "no op calls it; tests/debug has the tests of recordings",
     "kernel_table": "holds the tables of the families",
     "optimise": "optimisers have no ops; tests/optim has their tests",
-    "row_parts": "divides the lists of elementwise kernels among objects",
 }
 # Headers of include/reel/ops without a file or folder in lib/ops.
 NO_FUNCTIONS = {"layout": "an enumeration that ops take"}

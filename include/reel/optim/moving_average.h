@@ -62,7 +62,7 @@ class MovingAverage {
 
   /// While it lives, the tensors hold the averages. Its start and its end overwrite the tensors, as in-place functions
   /// do.
-  class Scope : Immovable {
+  class Scope : detail::Immovable {
    public:
     /// Gives the tensors their own values back.
     ~Scope();

@@ -9,7 +9,6 @@
 #include <reel/io/safetensors.h>
 
 #include "../../core/context.h"
-#include "../../core/most_elements.h"
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
 #include "../../core/storage.h"

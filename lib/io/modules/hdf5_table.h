@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../../core/dtype_dispatch.h"
 #include "../../core/modules/module_table.h"
-#include "../../core/number_kind.h"
 
 namespace reel::detail {
 

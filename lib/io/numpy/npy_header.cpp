@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "../../core/number_kind.h"
+#include "../../core/dtype_dispatch.h"
 #include "../../core/printable.h"
 
 namespace reel::io {
 
-using detail::kind_of, detail::NumberKind, detail::shown;
+using detail::number_kind, detail::NumberKind, detail::shown;
 
 namespace {
 
@@ -32,7 +32,7 @@ std::string npy_name(DType dtype) {
       default: return 'f';
     }
   };
-  return fmt::format("{}{}", letter(kind_of(dtype)), size_of(dtype));
+  return fmt::format("{}{}", letter(number_kind(dtype)), size_of(dtype));
 }
 
 std::optional<NpyElement> find_element(std::string_view name) {

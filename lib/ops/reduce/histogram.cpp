@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../../core/most_elements.h"
 #include "../../core/op_error.h"
+#include "../../core/storage.h"
 #include "../if_needed.h"
 
 namespace reel {

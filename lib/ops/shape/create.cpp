@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "../../core/most_elements.h"
+#include "../../core/storage.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
 #include "../if_needed.h"

@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "elementwise.h"
+#include "../elementwise.h"
 
 namespace reel::detail::inline REEL_TARGET {
 
