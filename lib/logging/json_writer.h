@@ -27,7 +27,7 @@ class JsonWriter {
   }
   /// A finite number with so many decimals.
   JsonWriter& rounded(std::string_view name, double value, int decimals);
-  /// What is JSON already.
+  /// A value that is JSON already.
   JsonWriter& json(std::string_view name, std::string_view value);
 
  private:

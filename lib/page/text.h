@@ -22,7 +22,7 @@ extern const std::string_view zoom_js;
 /// curves: [{run, steps, times, values}]}]}, in which numbers that JSON lacks are strings.
 extern const std::string_view plots_js;
 
-/// What the parts of a report share. `runs` is the data of each recording: texts once, and a column for each field of the
+/// The parts of a report share it. `runs` is the data of each recording: texts once, and a column for each field of the
 /// ops; see run_json.cpp.
 extern const std::string_view run_js;
 /// A page that a running program serves: it asks for new ops, lets the program step and run on, and shows the ops that

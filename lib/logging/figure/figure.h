@@ -7,7 +7,7 @@
 
 namespace reel::logging {
 
-/// Whose errors drawing throws.
+/// The function that errors of drawing name.
 constexpr const char* figure_name = "logging::Writer::figure";
 
 /// Draws a line plot. Throws: Error for sizes out of range, and for a curve whose x and y differ in length; FileError
