@@ -30,8 +30,6 @@ void add_rows_before(Call& call) {
 // Row i depends on the rows before it, so calls must not be joined by rows.
 constexpr OpInfo mixing_op{
     .name = "mixing",
-    .arity = 1,
-    .batching = detail::Batching::loop,
     .forward = add_rows_before,
     .joining = [](const Call&) -> Joining { return {.by = Joining::By::rows}; },
 };

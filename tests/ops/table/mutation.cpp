@@ -75,8 +75,6 @@ void pass_back(detail::Gradient& g) {
 // y = x, sharing its elements
 constexpr OpInfo mirror{
     .name = "mirror",
-    .arity = 1,
-    .batching = detail::Batching::loop,
     .forward =
         [](Call& call) {
           const Tensor& x = *call.inputs[0];
