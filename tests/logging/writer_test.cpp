@@ -94,7 +94,7 @@ TEST_CASE("a log of JSON lines has an object for each entry") {
   }
   std::string text = bytes_of(folder.file("run/log.jsonl"));
   CHECK_THAT(text, contains(R"("run":"","tag":"\"\\","value":"-Infinity"})"));
-  CHECK_THAT(text, contains(R"("tag":"note","text":"a\u000ab"})"));
+  CHECK_THAT(text, contains(R"("tag":"note","text":"a\nb"})"));
   CHECK_THAT(text, contains(R"("hyper_parameters":{"rate":0.5,"cell":"lstm","tied":true}})"));
   CHECK_THAT(text, contains("{\"step\":3,\"wall_time\":"));
 }
