@@ -8,6 +8,7 @@
 #include <Eigen/LU>
 #include <Eigen/QR>
 
+#include "../../lib/kernels/kernel_table.h"
 #include "device_access.h"
 #include "stream.h"
 

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <reel/location.h>
+#include <cstdint>
 
-#include "kernel_table.h"
+#include <reel/detail/view.h>
+#include <reel/location.h>
 
 namespace reel::detail {
 

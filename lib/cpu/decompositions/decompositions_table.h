@@ -3,55 +3,34 @@
 #include <cstdint>
 
 #include "../../core/modules/module_table.h"
+#include "../../kernels/linear_algebra.h"
 
 namespace reel::detail {
-
-/// The matrices of a batch, stored contiguously in row-major order.
-template <class T>
-struct Matrices {
-  T* first;
-  std::int64_t rows, columns;
-};
 
 /// The matrices of a batch from index `begin` to before `end`.
 struct MatrixRange {
   std::int64_t begin, end;
 };
 
-/// What a triangular matrix is, and whether its transpose is to be solved with.
-struct Triangle {
-  bool is_upper, is_transposed, has_unit_diagonal;
-};
-
 /// The result of a kernel that gets no memory.
 inline constexpr std::int64_t no_memory = -2;
 
-/// Kernels on a range of matrices, none of them empty. They return the index of the first matrix that fails, −1 if none
-/// does, or `no_memory`.
-template <class T>
-struct DecompositionKernels {
-  std::int64_t (*solve)(Matrices<T> out, Matrices<T> a, Matrices<T> b, MatrixRange range) noexcept;
-  std::int64_t (*triangular_solve)(Matrices<T> out, Matrices<T> a, Matrices<T> b, Triangle triangle,
-                                   MatrixRange range) noexcept;
-  std::int64_t (*invert)(Matrices<T> out, Matrices<T> a, MatrixRange range) noexcept;
-  /// Numbers: one for each matrix.
-  std::int64_t (*determinant)(T* out, Matrices<T> a, MatrixRange range) noexcept;
-  std::int64_t (*log_determinant)(T* sign, T* logarithm, Matrices<T> a, MatrixRange range) noexcept;
-  std::int64_t (*cholesky)(Matrices<T> out, Matrices<T> a, MatrixRange range) noexcept;
-  std::int64_t (*qr)(Matrices<T> q, Matrices<T> r, Matrices<T> a, MatrixRange range) noexcept;
-  /// s: min(rows, columns) of a for each matrix.
-  std::int64_t (*svd)(Matrices<T> u, T* s, Matrices<T> vh, Matrices<T> a, MatrixRange range) noexcept;
-  /// values: as many for each matrix as it has rows.
-  std::int64_t (*eigh)(T* values, Matrices<T> vectors, Matrices<T> a, MatrixRange range) noexcept;
-};
-
-/// The functions of libreel_decompositions.so.
+/// The kernels of libreel_decompositions.so: those of `LinearAlgebraKernels`, for a range of matrices that are not empty.
+/// They return the index of the first matrix that fails, −1 if none does, or `no_memory`.
 struct DecompositionsTable {
   static constexpr ModuleName module = {"reel_decompositions", "decompositions and solutions of matrices", "libstdc++6",
                                         1};
 
-  DecompositionKernels<float> f32;
-  DecompositionKernels<double> f64;
+  std::int64_t (*solve)(MatrixRange range, const View& out, const View& a, const View& b) noexcept;
+  std::int64_t (*triangular_solve)(MatrixRange range, const View& out, const View& a, const View& b,
+                                   TriangleAttributes triangle) noexcept;
+  std::int64_t (*invert)(MatrixRange range, const View& out, const View& a) noexcept;
+  std::int64_t (*determinant)(MatrixRange range, const View& out, const View& a) noexcept;
+  std::int64_t (*log_determinant)(MatrixRange range, const View& sign, const View& logarithm, const View& a) noexcept;
+  std::int64_t (*cholesky)(MatrixRange range, const View& out, const View& a) noexcept;
+  std::int64_t (*qr)(MatrixRange range, const View& q, const View& r, const View& a) noexcept;
+  std::int64_t (*svd)(MatrixRange range, const View& u, const View& s, const View& vh, const View& a) noexcept;
+  std::int64_t (*eigh)(MatrixRange range, const View& values, const View& vectors, const View& a) noexcept;
 };
 
 }  // namespace reel::detail

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 #include <Eigen/Core>
 
@@ -18,22 +19,35 @@ using RowMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 template <class T>
 using ColumnVector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
 
-/// Fills in the kernels that are not defined in the file of the table: cholesky, qr, svd and eigh.
-template <class T>
-void fill_decompositions(DecompositionKernels<T>& kernels);
+// The kernels that are not defined in the file of the table.
+std::int64_t factor_cholesky(MatrixRange range, const View& out, const View& a) noexcept;
+std::int64_t factor_qr(MatrixRange range, const View& q, const View& r, const View& a) noexcept;
+std::int64_t factor_svd(MatrixRange range, const View& u, const View& s, const View& vh, const View& a) noexcept;
+std::int64_t factor_eigh(MatrixRange range, const View& values, const View& vectors, const View& a) noexcept;
 
-/// A matrix of a batch.
+/// The matrices of a batch, stored contiguously.
 template <class T>
-Eigen::Map<RowMatrix<T>> matrix(const Matrices<T>& all, std::int64_t i) {
-  return {all.first + i * all.rows * all.columns, static_cast<Eigen::Index>(all.rows),
-          static_cast<Eigen::Index>(all.columns)};
-}
+struct Matrices {
+  T* first;
+  std::int64_t rows, columns;
 
-/// A vector of a batch.
+  explicit Matrices(const View& x) : first(x.as<T>()), rows(x.dims[x.rank - 2]), columns(x.dims[x.rank - 1]) {}
+  Eigen::Map<RowMatrix<T>> operator[](std::int64_t i) const {
+    return {first + i * rows * columns, static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns)};
+  }
+};
+
+/// The vectors of a batch.
 template <class T>
-Eigen::Map<ColumnVector<T>> vector(T* all, std::int64_t size, std::int64_t i) {
-  return {all + i * size, static_cast<Eigen::Index>(size)};
-}
+struct Vectors {
+  T* first;
+  std::int64_t size;
+
+  explicit Vectors(const View& x) : first(x.as<T>()), size(x.dims[x.rank - 1]) {}
+  Eigen::Map<ColumnVector<T>> operator[](std::int64_t i) const {
+    return {first + i * size, static_cast<Eigen::Index>(size)};
+  }
+};
 
 /// Calls f(index) for the matrices of a range until it returns false. Returns what kernels do.
 template <class F>
@@ -45,6 +59,12 @@ std::int64_t first_fault(MatrixRange range, F f) noexcept {
   } catch (const std::bad_alloc&) {
     return no_memory;
   }
+}
+
+/// Calls f with the element type.
+template <class F>
+std::int64_t with_element(DType dtype, F f) noexcept {
+  return dtype == DType::f64 ? f(std::type_identity<double>()) : f(std::type_identity<float>());
 }
 
 }  // namespace reel::detail
