@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include <reel/io/safetensors.h>
+
 #include "../../core/memory_error.h"
 #include "../../core/modules/module.h"
 #include "../../core/op_error.h"
