@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
 #include <reel/ops/shape.h>
 
