@@ -118,10 +118,12 @@ TEST_CASE("windows of an ONNX file that would enlarge an operand beyond measure 
     for (const char* type : {"Conv", "MaxPool"})
       CHECK_FALSE(
           conv(type, {integers_of("pads", {size, size, size, size}), integers_of("kernel_shape", {1, 1})}).empty());
-    CHECK_THAT(conv("Conv", {integers_of("pads", {size, size, size, size})}),
-               contains("its result would be too large"));
-    CHECK_THAT(conv("ConvTranspose", {integers_of("strides", {size, size})}),
-               contains("its result would be too large"));
+    for (const std::vector<std::int64_t>& pads :
+         {std::vector{size, size, size, size}, {size, size, 0, 0}, {0, 0, size, size}})
+      CHECK_THAT(conv("Conv", {integers_of("pads", pads)}), contains("its result would be too large"));
+    for (const char* enlarges : {"strides", "output_padding"})
+      CHECK_THAT(conv("ConvTranspose", {integers_of(enlarges, {size, size})}),
+                 contains("its result would be too large"));
   }
 }
 

@@ -156,6 +156,34 @@ TEST_CASE("a file has no array and no node that leads to no output") {
   }
 }
 
+TEST_CASE("comparisons are written in types that runtimes compare") {
+  Folder folder;
+  std::string file = folder.file("model.onnx");
+  using Compare = std::function<Tensor(const Tensor&, const Tensor&)>;
+  std::vector<std::pair<const char*, Compare>> comparisons{
+      {"Equal", [](const Tensor& x, const Tensor& y) { return x == y; }},
+      {"Equal", [](const Tensor& x, const Tensor& y) { return x != y; }},
+      {"Less", [](const Tensor& x, const Tensor& y) { return x < y; }},
+      {"GreaterOrEqual", [](const Tensor& x, const Tensor& y) { return x >= y; }}};
+  for (const auto& [type, compare] : comparisons)
+    for (DType dtype : {boolean, u8, i8, i16, i32, i64, f32}) {
+      bool is_equality = std::string(type) == "Equal";
+      bool is_cast = is_equality ? dtype == u8 || dtype == i8 || dtype == i16 : dtype == boolean;
+      CAPTURE(type, name_of(dtype));
+      Tensor x = to(tensor({0, 1, 1}), dtype), y = to(tensor({1, 0, 1}), dtype);
+      io::onnx::save(file, compare, {{.name = "x", .example = x}, {.name = "y", .example = y}});
+      CHECK(io::onnx::load(file)(std::vector<Tensor>{x, y})[0].to_vector<bool>() == compare(x, y).to_vector<bool>());
+      std::string bytes = bytes_of(file);
+      detail::OnnxModel model;
+      REQUIRE(detail::read_onnx(std::as_bytes(std::span(bytes)), model).empty());
+      auto count = [&](const char* wanted) {
+        return std::ranges::count(model.graph.nodes, wanted, &detail::OnnxNode::type);
+      };
+      CHECK(count(type) == 1);
+      CHECK(count("Cast") == (is_cast ? 2 : 0));
+    }
+}
+
 TEST_CASE("a file that is cut off anywhere is refused with a sentence, or still computes") {
   Folder folder;
   std::string whole = folder.file("whole.onnx"), part = folder.file("part.onnx");

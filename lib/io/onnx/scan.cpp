@@ -51,7 +51,7 @@ void check_state(const char* function, std::span<const Tensor> before, std::span
   }
 }
 
-// A loop whose first step is traced as the body, and whose others must do what the first did.
+// Each step of a loop is traced and must do what the one before did; the last one is the body.
 template <class Step>
 std::shared_ptr<Trace> traced_body(Tracer& tracer, std::span<const Tensor> inputs, const char* function, Location where,
                                    Step step) {
@@ -110,7 +110,7 @@ ScanResult scan(const std::function<ScanStep(std::span<const Tensor>, std::span<
     if (tracer && tracer->listens()) {
       std::shared_ptr<Trace> traced = traced_body(*tracer, concatenated(state, parts), scan_name, where, run);
       if (body) check_alike(*body, *traced, scan_name, where);
-      if (!body) body = traced;
+      body = std::move(traced);
     } else {
       Pause pause(tracer);
       run();
@@ -164,7 +164,7 @@ std::vector<Tensor> loop(const Tensor& count,
       std::vector<Tensor> given{index};
       std::shared_ptr<Trace> made = traced_body(*tracer, concatenated(given, state), loop_name, where, run);
       if (traced) check_alike(*traced, *made, loop_name, where);
-      if (!traced) traced = made;
+      traced = std::move(made);
     } else {
       Pause pause(tracer);
       run();

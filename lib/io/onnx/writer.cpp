@@ -29,6 +29,10 @@ OnnxAttribute named(const char* name, OnnxAttribute::Kind kind) {
   return made;
 }
 
+bool is_overwritten(const TracedValue& value) {
+  return value.version != value.tensor.body().storage->version.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 OnnxAttribute attribute(const char* name, std::int64_t value) {
@@ -186,8 +190,7 @@ std::string Writer::name_of(ValueId id) {
 
 std::string Writer::constant_value(ValueId id) {
   const TracedValue& first = value(id);
-  if (first.version != first.tensor.body().storage->version.load(std::memory_order_relaxed))
-    refuse(fmt::format("its operand {} is overwritten later", describe(first.tensor)));
+  if (is_overwritten(first)) refuse(fmt::format("its operand {} is overwritten later", describe(first.tensor)));
   for (std::size_t run = 1; run < runs_.size(); ++run) {
     const Tensor& other = value(id, run).tensor;
     if (&other.body() == &first.tensor.body() || same_elements(first.tensor, other)) continue;
@@ -415,6 +418,7 @@ bool Writer::write_as_constant() {
   if (has_parameter && operator_of(now.op->name)) return false;
   for (std::size_t i = 0; i < now.outputs.size(); ++i) {
     if (!has_output(i) || !used_.contains(now.outputs[i])) continue;
+    if (is_overwritten(value(now.outputs[i]))) return false;
     for (std::size_t run = 1; run < runs_.size(); ++run)
       if (!same_elements(out(i), out(i, run))) return false;
   }
