@@ -121,14 +121,12 @@ class SavedByIndex : public CheckpointObject {
   static std::vector<NamedTensor> indexed(std::vector<NamedTensor> saved, const Positions& positions) {
     std::vector<NamedTensor> state;
     for (NamedTensor& one : saved) {
-      std::size_t dot = one.name.rfind('.');
-      if (dot == one.name.npos) {
-        state.push_back(std::move(one));
-        continue;
+      if (std::size_t dot = one.name.rfind('.'); dot != one.name.npos) {
+        auto found = positions.find(one.name.substr(0, dot));
+        if (found == positions.end()) continue;
+        one.name = fmt::format("{}{}", found->second, one.name.substr(dot));
       }
-      auto found = positions.find(one.name.substr(0, dot));
-      if (found == positions.end()) continue;
-      state.push_back({fmt::format("{}{}", found->second, one.name.substr(dot)), std::move(one.tensor)});
+      state.push_back(std::move(one));
     }
     return state;
   }
@@ -180,7 +178,7 @@ class SavedByIndex : public CheckpointObject {
                                    const std::vector<std::string>& own, const Positions& before,
                                    const Positions& fitting) {
     auto values = saved.tensor.to_vector<T>();
-    std::vector<T> present(own.size(), column.initial ? static_cast<T>(*column.initial) : T{});
+    std::vector<T> present(own.size(), static_cast<T>(column.initial.value_or(0)));
     for (const NamedTensor& one : now)
       if (!column.initial && one.name == saved.name) present = one.tensor.to_vector<T>();
     for (std::size_t i = 0; i < own.size(); ++i)

@@ -387,6 +387,53 @@ TEST_CASE("an optimiser's state follows the names of its parameters") {
   CHECK(fresh_average.average(2).to_vector<float>() == average.average(0).to_vector<float>());
 }
 
+TEST_CASE("parameters that a snapshot lacks start afresh, those of groups and of a product of momenta, too") {
+  struct Old : nn::Module {
+    nn::Parameter a{*this, "a", {2}, nn::constant(1)}, b{*this, "b", {3}, nn::constant(1)};
+  } old;
+  struct New : nn::Module {
+    nn::Parameter b{*this, "b", {3}, nn::constant(1)}, extra{*this, "extra", {1}, nn::constant(1)},
+        a{*this, "a", {2}, nn::constant(1)};
+  } now;
+  Folder folder;
+  auto step = [](auto& module, optim::Optimiser& optimiser) {
+    Tape tape;
+    Tensor loss = 0 * sum(module.a);
+    for (const Tensor& parameter : module.parameters()) loss = loss + sum(square(parameter));
+    tape.backward(loss);
+    optimiser.step();
+    optimiser.zero_grad();
+  };
+  optim::NAdam nadam({old.a}), resumed({now.a});
+  nadam.add_group({old.b}, {.learning_rate = 0.5});
+  resumed.add_group({now.extra, now.b}, {});
+  for (int i = 0; i < 3; ++i) step(old, nadam);
+  train::Checkpoint(folder.file("run"), {{"model", old}, {"nadam", nadam}}).save();
+  train::Checkpoint checkpoint(folder.file("run"), {{"model", now}, {"nadam", resumed}});
+  CHECK(checkpoint.resume({.partial = true}).missing.size() == 2);
+  auto list = [](const optim::Optimiser& optimiser, const std::string& name) {
+    for (const NamedTensor& one : optimiser.state())
+      if (one.name == name) return to(one.tensor, f64).to_vector<double>();
+    return std::vector<double>{};
+  };
+  std::vector<double> product = list(nadam, "momentum_product");
+  REQUIRE(product.size() == 2);
+  CHECK(product[0] < 1);
+  CHECK(list(resumed, "steps") == std::vector<double>{3, 0, 3});
+  CHECK(list(resumed, "momentum_product") == std::vector<double>{product[0], 1, product[1]});
+  CHECK(list(resumed, "groups") == std::vector<double>{0, 1, 1});
+  // Without a state of its own, the parameter moves as that of a new optimiser does.
+  One fresh(1, 1);
+  optim::NAdam first(fresh.parameters(), {.learning_rate = 0.5});
+  {
+    Tape tape;
+    tape.backward(sum(square(fresh.weight)));
+    first.step();
+  }
+  step(now, resumed);
+  CHECK(now.extra.to_vector<float>() == fresh.weight.to_vector<float>());
+}
+
 TEST_CASE("a state that an object refuses leaves all others as they were") {
   Folder folder;
   One model(1);

@@ -7,24 +7,27 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <string>
 #include <thread>
 
+#include <reel/nn.h>
+#include <reel/ops.h>
+#include <reel/optim.h>
 #include <reel/train.h>
 
 #include "catch.h"
 #include "train/progress_line.h"
 
 using namespace reel;
-using nn::ProgressState;
 using reel_test::contains;
+using train::ProgressState;
 
 namespace {
 
-// The output of a child that shows progress to a terminal of the given kind, whose window becomes `columns_later` wide
-// while it runs; with columns 0, to a pipe.
-std::string output_of(const char* terminal, unsigned short columns, unsigned short columns_later) {
+// The text that a child writes, whose standard output is a terminal of the given kind and size, or a pipe (columns 0).
+std::string output_of(const char* terminal, unsigned short columns, const std::function<void()>& run) {
   int ends[2] = {-1, -1}, side = -1;
   winsize size{24, columns, 0, 0};
   if (columns == 0) REQUIRE(pipe(ends) == 0);
@@ -35,15 +38,8 @@ std::string output_of(const char* terminal, unsigned short columns, unsigned sho
   if (child == 0) {
     if (columns == 0) dup2(ends[1], STDOUT_FILENO);
     terminal ? setenv("TERM", terminal, 1) : unsetenv("TERM");
-    {
-      train::Progress progress("epoch 1/2", 1000, "steps");
-      for (int i = 0; i < 2; ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(105));
-        progress.advance(100, 0.5);
-        winsize later{24, columns_later, 0, 0};
-        if (columns > 0) ioctl(STDOUT_FILENO, TIOCSWINSZ, &later);
-      }
-    }
+    run();
+    std::fflush(stdout);
     _exit(0);
   }
   if (columns == 0) {
@@ -57,6 +53,24 @@ std::string output_of(const char* terminal, unsigned short columns, unsigned sho
   waitpid(child, nullptr, 0);
   close(side);
   return text;
+}
+
+// Two steps, after the first of which the terminal becomes `columns` wide.
+void advance_twice(train::Progress& progress, unsigned short columns) {
+  for (int i = 0; i < 2; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(105));
+    progress.advance(100, 0.5);
+    winsize later{24, columns, 0, 0};
+    if (columns > 0) ioctl(STDOUT_FILENO, TIOCSWINSZ, &later);
+  }
+}
+
+// Shows two steps, and ends.
+std::function<void()> two_steps(unsigned short columns_later) {
+  return [columns_later] {
+    train::Progress progress("epoch 1/2", 1000, "steps");
+    advance_twice(progress, columns_later);
+  };
 }
 
 ProgressState state(std::int64_t total, std::int64_t done, double seconds) {
@@ -104,7 +118,7 @@ TEST_CASE("a bar of progress is not cut within a character, and knows wide ones"
 }
 
 TEST_CASE("progress is a bar on a terminal, as wide as its window is at the time") {
-  std::string text = output_of("xterm", 100, 40);
+  std::string text = output_of("xterm", 100, two_steps(40));
   std::size_t first = text.find("\x1b[K"), second = text.find("\x1b[K", first + 1);
   REQUIRE(second != std::string::npos);
   CHECK(text.substr(0, first).size() == 100);  // a carriage return and 99 columns
@@ -114,6 +128,33 @@ TEST_CASE("progress is a bar on a terminal, as wide as its window is at the time
 }
 
 TEST_CASE("progress writes no control characters to pipes and plain terminals") {
-  for (const std::string& text : {output_of("xterm", 0, 0), output_of("dumb", 80, 80), output_of(nullptr, 80, 80)})
+  for (const std::string& text : {output_of("xterm", 0, two_steps(0)), output_of("dumb", 80, two_steps(80)),
+                                  output_of(nullptr, 80, two_steps(80))})
     CHECK(std::none_of(text.begin(), text.end(), [](char c) { return c == '\x1b' || c == '\r'; }));
+}
+
+TEST_CASE("a terminal has no bar that was removed, and nothing of progress that was not shown") {
+  std::string removed = output_of("xterm", 100, [] {
+    train::Progress progress("epoch 1/2", 1000, "steps");
+    advance_twice(progress, 100);
+    progress.clear();
+    std::fputs("removed", stdout);
+    progress.clear();
+  });
+  CHECK(removed.ends_with("\r\x1b[Kremoved"));
+  std::string quick = output_of("xterm", 100, [] {
+    train::Progress progress("epoch 1/2", 1000, "steps");
+    progress.advance(1000, 0.5);
+  });
+  CHECK(quick.empty());
+  std::string quiet = output_of("xterm", 100, [] {
+    nn::Linear model(1, 1);
+    optim::SGD sgd(model.parameters());
+    auto slow = [](const Tensor& p, const Tensor& y) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(105));
+      return mse_loss(p, y);
+    };
+    train::fit(model, slow, sgd, {ones({2, 1}), ones({2, 1})}, {.epochs = 1, .batch_size = 1, .prints = false});
+  });
+  CHECK(quiet.empty());
 }
