@@ -483,6 +483,44 @@ TEST_CASE("a state of another dataset, of other options or without meaning is re
   CHECK(epoch_of(reseeded) == epoch_of(original));
 }
 
+TEST_CASE("a state goes to loaders of its order only, whatever option differs") {
+  std::vector<int> items = numbers(20);
+  auto length = [](const int& item) { return std::int64_t{item % 7 + 1}; };
+  using Options = data::LoaderOptions<int>;
+  struct Case {
+    Options of_state, of_loader;
+    std::string refusal;
+  };
+  std::vector<Case> cases{
+      {{.batch_size = 1}, {.batch_size = 2}, "batch_size 1, not 2"},
+      {{}, {.shuffle = true}, "shuffle 0, not 1"},
+      {{.shuffle = true}, {}, "shuffle 1, not 0"},
+      {{.batch_size = 3}, {.batch_size = 3, .drop_last = true}, "drop_last 0, not 1"},
+      {{.batch_size = 3, .drop_last = true}, {.batch_size = 3}, "drop_last 1, not 0"},
+      {{.length = length, .bucket_batches = 3}, {.length = length, .bucket_batches = 5}, "bucket_batches 3, not 5"},
+      {{.length = length, .bucket_batches = 3}, {.length = length, .bucket_batches = 1}, "bucket_batches 3, not 1"},
+      {{.length = length, .bucket_batches = 1}, {.length = length, .bucket_batches = 3}, "bucket_batches 1, not 3"},
+      {{.length = length, .bucket_batches = 3}, {}, "bucket_batches 3, not 0"},
+      {{}, {.length = length, .bucket_batches = 3}, "bucket_batches 0, not 3"},
+      {{.length = length, .most_elements = 1}, {.length = length}, "most_elements 1, not 0"},
+      {{.length = length}, {.length = length, .most_elements = 1}, "most_elements 0, not 1"},
+      // Windows of one batch are those of an order without lengths.
+      {{.length = length, .bucket_batches = 1}, {}, ""},
+      {{}, {.length = length, .bucket_batches = 1}, ""},
+      {{.workers = 2, .prefetch = 3}, {.workers = 1, .prefetch = 4}, ""},
+  };
+  for (const Case& one : cases) {
+    data::Loader from(items, one.of_state), to(items, one.of_loader);
+    from.begin();
+    std::vector<NamedTensor> state = from.state();
+    std::string said = error_of<Error>([&] { to.load_state(state); });
+    CAPTURE(one.refusal, said);
+    CHECK(said.empty() == one.refusal.empty());
+    CHECK_THAT(said, contains(one.refusal));
+    CHECK(to.position() == (one.refusal.empty() ? from.position() : 0));
+  }
+}
+
 TEST_CASE("options out of range are refused, and so is a dataset whose size changes") {
   std::vector<int> items = numbers(20);
   auto refusal = [&](data::LoaderOptions<int> options) {
