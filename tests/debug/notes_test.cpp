@@ -75,6 +75,10 @@ TEST_CASE("print shows name, line, statistics and elements, and returns the tens
   static_cast<void>(debug::print(x, "h", {.summarize = 2, .sink = keep}));
   CHECK_THAT(lines[1], contains("and 1 more"));
   CHECK(lines[1].find("3.") == std::string::npos);
+  static_cast<void>(debug::print(x, "h", {.summarize = 0, .sink = keep}));
+  CHECK(lines[2].find('\n') == std::string::npos);
+  static_cast<void>(debug::print(x, "h", {.summarize = 3, .sink = keep}));
+  CHECK_THAT(lines[3], contains(to_string(x)));
 }
 
 TEST_CASE("print with .first_n prints for the first calls from a line only") {
