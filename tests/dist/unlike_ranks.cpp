@@ -55,6 +55,7 @@ Ways ways_of_last() {
   return {
       {"exit", [](auto&) -> int { std::exit(0); }},
       {"return", [](auto&) { return 0; }},
+      {"buffered", [](auto&) { return 0; }},
       {"_exit", [](auto&) -> int { ::_exit(0); }},
       {"SIGKILL", [](auto&) { return std::raise(SIGKILL); }},
       {"caught", [](auto&) { return 0; }},
@@ -86,6 +87,12 @@ Ways ways_of_others() {
   return {
       {"step", [](const dist::Group& group) { return train(group, 3); }},
       {"buffer", [](const dist::Group& group) { return reduce_buffers(group, 4); }},
+      {"buffered",
+       [](const dist::Group& group) {
+         static char buffer[1 << 16];
+         std::setvbuf(stderr, buffer, _IOFBF, sizeof buffer);
+         return reduce(group, {3});
+       }},
       {"caught",
        [](const dist::Group& group) {
          try {

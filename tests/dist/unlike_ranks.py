@@ -30,6 +30,7 @@ GONE = r"rank 0 of 2: all_reduce: the process of rank 1 has ended, and this rank
 WAYS = {
     "exit": ENDED,
     "return": ENDED,
+    "buffered": ENDED,
     "caught": "caught: " + ENDED.removeprefix("rank 0 of 2: "),
     "_exit": GONE,
     "SIGKILL": GONE,

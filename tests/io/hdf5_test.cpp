@@ -1,9 +1,13 @@
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <bit>
 #include <filesystem>
 #include <iostream>
 
 #include <reel/reel.h>
 
+#include <io/file.h>
 #include <io/keras_layout.h>
 
 #include "catch.h"
@@ -263,6 +267,15 @@ TEST_CASE("datasets of every type of numbers are read, and others passed over") 
   CHECK(contents.at("scalar").item() == 2.5);
   CHECK(contents.at("empty").shape() == Shape{0, 3});
   CHECK(contents.find("words") == nullptr);
+}
+
+TEST_CASE("an HDF5 file that another program has locked is read") {
+  if (lacks_hdf5()) return;
+  std::string path = file_of_keras("types.h5");
+  io::Descriptor locked(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(locked.is_open());
+  REQUIRE(flock(locked.get(), LOCK_EX | LOCK_NB) == 0);
+  CHECK(io::load_hdf5(path).at("scalar").item() == 2.5);
 }
 
 TEST_CASE("HDF5 files that are cut off, no such files, or larger than their bytes are refused") {
