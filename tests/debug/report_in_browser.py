@@ -9,6 +9,7 @@ the page are saved as PNG files. Without Chromium it exits with status 77.
 """
 
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -166,6 +167,7 @@ def main():
     if not program:
         print("Chromium is not installed; `tools/test --browser` installs it.")
         return SKIPPED
+    resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)  # a browser reserves much
     with tempfile.TemporaryDirectory(prefix="reel_report_", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         subprocess.run([write_recording, folder / "run.reel", ops], check=True)

@@ -222,6 +222,8 @@ def documents(tool, manual):
 def main():
     tool, manual, write_recording = Path(sys.argv[1]).absolute(), sys.argv[2], Path(sys.argv[3]).absolute()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):  # of sparse files of 100 GB
+        resource.setrlimit(kind, (resource.getrlimit(kind)[1],) * 2)
     with tempfile.TemporaryDirectory(prefix="reel_files_") as name:
         folder = Path(name)
         inspect(tool, folder)

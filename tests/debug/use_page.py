@@ -11,6 +11,7 @@ import http.client
 import http.server
 import json
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -316,6 +317,7 @@ def check_in_browser(path, picture):
     if not browser:
         print("Chromium is not installed; `tools/test --browser` installs it.")
         return SKIPPED
+    resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)  # a browser reserves much
     with tempfile.TemporaryDirectory(prefix="reel_page_", ignore_cleanup_errors=True) as folder:
         command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb",
                    f"--user-data-dir={folder}/profile", "--window-size=1200,1000"]
