@@ -60,13 +60,31 @@ TEST_CASE("a recording that claims more than its bytes can hold is refused") {
     return error_of<io::FileError>([&] { RecordedRun::read(file.path()); });
   };
   CHECK(error({}).empty());
+  constexpr std::uint64_t large = 1'000'000;
+  CHECK_THAT(error({.id = 0}), contains("a kind or an id that does not exist"));
+  CHECK(error({.kind = 3}).empty());
+  CHECK_THAT(error({.kind = 4}), contains("a kind or an id that does not exist"));
+  CHECK_THAT(error({.text_index = 2}), contains("a text that is not there"));
+  CHECK_THAT(error({.inputs = large}), contains("more inputs than its record holds"));
+  CHECK_THAT(error({.outputs = large}), contains("more outputs than its record holds"));
+  for (std::uint64_t dtype = 0; dtype < dtype_count; ++dtype) CHECK(error({.dtype = dtype}).empty());
+  for (std::uint64_t dtype : {std::uint64_t{dtype_count}, std::uint64_t{255}})
+    CHECK_THAT(error({.dtype = dtype}), contains("a dtype does not exist"));
+  CHECK(error({.device = 255}).empty());
+  CHECK_THAT(error({.device = 256}), contains("a device does not exist"));
+  CHECK_THAT(error({.rank = max_rank + 1}), contains("too many axes"));
+  CHECK_THAT(error({.rows = std::uint64_t{1} << 63}), contains("an axis is too long"));
+  CHECK_THAT(error({.units = std::uint64_t{1} << 31, .rows = std::uint64_t{1} << 31}),
+             contains("a tensor is too large"));
+  CHECK(error({.zero_unit = 4}).empty());
+  for (std::uint64_t unit : {0, 5}) CHECK_THAT(error({.zero_unit = unit}), contains("a unit does not exist"));
   CHECK_THAT(error({.units = std::uint64_t{1} << 30}), contains("more units"));
   CHECK_THAT(error({.nans = 7}), contains("more elements than it has"));
   CHECK_THAT(error({.nans = std::uint64_t{1} << 63}), contains("more elements than it has"));
-  for (std::uint64_t large : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
-    CHECK_THAT(error({.id = large}), contains("a number is too large"));
-    CHECK_THAT(error({.step = large}), contains("a number is too large"));
-    CHECK_THAT(error({.duration = large}), contains("a number is too large"));
+  for (std::uint64_t huge : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+    CHECK_THAT(error({.id = huge}), contains("a number is too large"));
+    CHECK_THAT(error({.step = huge}), contains("a number is too large"));
+    CHECK_THAT(error({.duration = huge}), contains("a number is too large"));
   }
   CHECK_THAT(error({.line = std::uint64_t{1} << 31}), contains("a number is too large"));
 }

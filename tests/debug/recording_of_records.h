@@ -10,7 +10,9 @@ namespace reel_test {
 /// An op of a recording that a program of bad will might write.
 struct HostileOp {
   std::uint64_t id = 1, line = 1, step = 0, duration = 1;
-  std::uint64_t units = 4, nans = 0;  ///< of its output, f32 of shape (1, units), whose first unit is zero
+  std::uint64_t units = 4, nans = 0;  ///< of its output, of shape (rows, units), whose first unit is zero
+  std::uint64_t kind = 1, text_index = 1, inputs = 0, outputs = 1;         ///< kind 1: forward; inputs: as it claims
+  std::uint64_t dtype = 0, device = 0, rank = 2, rows = 1, zero_unit = 1;  ///< of its output; zero_unit: from 1
   std::string text = "exp", program = "run";
 };
 
@@ -41,18 +43,19 @@ inline std::string recording_of(const HostileOp& op) {
   };
   add(reel::debug::RecordType::text, op.text);
   body.varint(op.id);
-  body.varint(1);                              // forward
-  for (int i = 0; i < 5; ++i) body.varint(1);  // texts
+  body.varint(op.kind);
+  for (int i = 0; i < 5; ++i) body.varint(op.text_index);
   for (std::uint64_t number : {op.line, op.step, std::uint64_t{0}, op.duration, std::uint64_t{0}, std::uint64_t{0}})
     body.varint(number);
-  body.varint(0);                                                // inputs
-  body.varint(1);                                                // outputs
-  for (std::uint8_t byte : {0, 0, 0, 1, 2, 1}) body.byte(byte);  // f32 on the CPU, its name, two axes, the first of 1
-  body.varint(op.units);
+  body.varint(op.inputs);
+  body.varint(op.outputs);
+  body.byte(static_cast<std::uint8_t>(op.dtype));
+  body.byte(0);  // on the CPU
+  for (std::uint64_t number : {op.device, std::uint64_t{1}, op.rank, op.rows, op.units}) body.varint(number);
   body.byte(reel::debug::has_statistics_flag | reel::debug::has_zero_units_flag);
   for (int i = 0; i < 4; ++i) body.fixed(0.0);
   for (std::uint64_t count : {op.nans, std::uint64_t{0}, std::uint64_t{1}}) body.varint(count);
-  for (int i = 0; i < 2; ++i) body.varint(1);  // one unit, the first
+  for (std::uint64_t number : {std::uint64_t{1}, op.zero_unit}) body.varint(number);  // one unit
   add(reel::debug::RecordType::op, body.bytes());
   return recording_with(records.bytes(), op.program);
 }
