@@ -78,6 +78,11 @@ class Mutant:
         return "\n".join([self.path, *(f"- {line.strip()}" for line in old.splitlines()),
                           *(f"+ {line.strip()}" for line in new.splitlines())])
 
+    def entries(self):
+        """The entries of the list that it would be equivalent by: its own, and that of all changes of its lines."""
+        path, *lines = self.listed().splitlines()
+        return {self.listed(), "\n".join([path, *("=" + line[1:] for line in lines if line.startswith("-"))])}
+
 
 def closing(text, start):
     """The place of the parenthesis that closes the one at `start`."""
@@ -119,7 +124,7 @@ def read_equivalent(path):
         blocks = "".join(line for line in file if not line.startswith("#")).strip().split("\n\n")
     for block in filter(None, blocks):
         lines = block.splitlines()
-        if lines[-1].startswith(("+ ", "- ")):
+        if lines[-1].startswith(("+ ", "- ", "= ")):
             sys.exit(f"{path}: the entry of {lines[0]} has no reason")
         yield "\n".join(lines[:-1])
 
@@ -291,7 +296,7 @@ def run(arguments, trial):
             text = file.read()
         candidates += [Mutant(path, text, *change) for change in changes_of(text)]
     equivalent = set(read_equivalent(os.path.join(trial.root, EQUIVALENT)))
-    for entry in equivalent - {mutant.listed() for mutant in candidates}:
+    for entry in equivalent.difference(*(mutant.entries() for mutant in candidates)):
         if entry.splitlines()[0] in paths:
             print(f"{EQUIVALENT} has a mutant of a line that is no more:\n{entry}")
     random.Random(arguments.seed).shuffle(candidates)
@@ -300,7 +305,7 @@ def run(arguments, trial):
     with concurrent.futures.ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), 8)) as pool:
         while candidates and (missing := arguments.count - counts.total()) > 0:
             some, candidates = candidates[:missing], candidates[missing:]
-            left = [mutant for mutant in some if mutant.listed() not in equivalent]
+            left = [mutant for mutant in some if equivalent.isdisjoint(mutant.entries())]
             counts["equivalent"] += len(some) - len(left)
             for folder in sorted({mutant.folder_of_tests() for mutant in left}):
                 trial.measure(folder)
