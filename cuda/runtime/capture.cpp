@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "../../lib/core/context.h"
 #include "../../lib/core/fail.h"
 #include "../../lib/core/op.h"
 #include "../device/device.h"

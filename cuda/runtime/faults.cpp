@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "../../lib/core/context.h"
 #include "../../lib/core/fail.h"
 #include "../../lib/core/op.h"
 #include "../device/fault_log.h"

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "../../lib/core/context.h"
 #include "../../lib/core/fail.h"
 #include "runtime.h"
 

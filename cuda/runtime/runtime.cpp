@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "../../lib/core/context.h"
 #include "../../lib/core/device/largest_tensors.h"
 #include "../../lib/core/fail.h"
 #include "../../lib/core/op.h"

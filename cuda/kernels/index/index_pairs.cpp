@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "../../../lib/core/context.h"
 #include "../../../lib/core/fail.h"
 #include "../../../lib/core/op.h"
 
