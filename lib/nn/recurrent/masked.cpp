@@ -81,15 +81,15 @@ Tensor lengths_of(const Packed& x) {
 
 }  // namespace
 
-Tensor masked_mean(const Packed& x, Location where) try {
-  check_packed("masked_mean", x, where);
-  check_floating("masked_mean", x.elements, where);
-  CallerScope caller(where);
-  Tensor sums = segment_sum(widened(x.elements), x.sequence_of_elements(), x.size());
-  return to_if_needed(sums / to(maximum(lengths_of(x), 1), sums.dtype()),
-                      autocast_dtype(Precision::full, x.elements.dtype()));
-} catch (const std::bad_alloc&) {
-  fail_for_memory("masked_mean", where);
+Tensor masked_mean(const Packed& x, Location where) {
+  return with_memory_error("masked_mean", where, [&]() -> Tensor {
+    check_packed("masked_mean", x, where);
+    check_floating("masked_mean", x.elements, where);
+    CallerScope caller(where);
+    Tensor sums = segment_sum(widened(x.elements), x.sequence_of_elements(), x.size());
+    return to_if_needed(sums / to(maximum(lengths_of(x), 1), sums.dtype()),
+                        autocast_dtype(Precision::full, x.elements.dtype()));
+  });
 }
 
 Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
@@ -102,22 +102,22 @@ Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
   return to_if_needed(sums / to(counts, sums.dtype()), autocast_dtype(Precision::full, values.dtype()));
 }
 
-Tensor masked_max(const Packed& x, Location where) try {
-  check_packed("masked_max", x, where);
-  check_floating("masked_max", x.elements, where);
-  CallerScope caller(where);
-  if (x.elements.numel() == 0) return segment_sum(x.elements, x.sequence_of_elements(), x.size());
-  Tensor rows = reshape(x.elements, {x.elements.size(0), -1}), places;
-  {
-    NoRecord pause;
-    places = places_of_largest(rows, x.lengths);
-  }
-  Shape shape = x.elements.shape();
-  shape[0] = x.size();
-  Tensor largest = reshape(gather(rows, 0, places), shape);
-  return reel::where(lengths_of(x) > 0, largest, 0.0);
-} catch (const std::bad_alloc&) {
-  fail_for_memory("masked_max", where);
+Tensor masked_max(const Packed& x, Location where) {
+  return with_memory_error("masked_max", where, [&]() -> Tensor {
+    check_packed("masked_max", x, where);
+    check_floating("masked_max", x.elements, where);
+    CallerScope caller(where);
+    if (x.elements.numel() == 0) return segment_sum(x.elements, x.sequence_of_elements(), x.size());
+    Tensor rows = reshape(x.elements, {x.elements.size(0), -1}), places;
+    {
+      NoRecord pause;
+      places = places_of_largest(rows, x.lengths);
+    }
+    Shape shape = x.elements.shape();
+    shape[0] = x.size();
+    Tensor largest = reshape(gather(rows, 0, places), shape);
+    return reel::where(lengths_of(x) > 0, largest, 0.0);
+  });
 }
 
 Tensor masked_max(const Arg& x, const Tensor& mask, int axis) {

@@ -71,20 +71,20 @@ const Tensor& input_of(const char* name, const Arg& x) {
 
 // Runs f(x, children) as a call of the cell. The states are collected for hooks only if there are any.
 template <class F>
-LSTMState call_node(const Module& cell, const char* name, const Arg& x, std::span<const LSTMState> children, F f) try {
-  const Tensor& input = input_of(name, x);
-  ModuleCall running(cell, x.location());
-  ModuleHooks* hooks = running.hooks();
-  if (!hooks) return f(input, children);
-  std::vector<Tensor> inputs{input};
-  for (const LSTMState& child : children) inputs.insert(inputs.end(), {child.h, child.c});
-  return running.run_seen(*hooks, inputs, [&] {
-    std::vector<LSTMState> seen;
-    for (std::size_t i = 1; i < inputs.size(); i += 2) seen.push_back({inputs[i], inputs[i + 1]});
-    return f(inputs[0], std::span<const LSTMState>(seen));
+LSTMState call_node(const Module& cell, const char* name, const Arg& x, std::span<const LSTMState> children, F f) {
+  return with_memory_error(name, x.location(), [&]() -> LSTMState {
+    const Tensor& input = input_of(name, x);
+    ModuleCall running(cell, x.location());
+    ModuleHooks* hooks = running.hooks();
+    if (!hooks) return f(input, children);
+    std::vector<Tensor> inputs{input};
+    for (const LSTMState& child : children) inputs.insert(inputs.end(), {child.h, child.c});
+    return running.run_seen(*hooks, inputs, [&] {
+      std::vector<LSTMState> seen;
+      for (std::size_t i = 1; i < inputs.size(); i += 2) seen.push_back({inputs[i], inputs[i + 1]});
+      return f(inputs[0], std::span<const LSTMState>(seen));
+    });
   });
-} catch (const std::bad_alloc&) {
-  fail_for_memory(name, x.location());
 }
 
 }  // namespace

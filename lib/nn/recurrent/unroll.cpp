@@ -135,45 +135,45 @@ Tensor merge_directions(const Arg& forward, const Tensor& reverse, MergeDirectio
 namespace reel::detail {
 
 Tensor unroll_packed(const nn::Packed& x, std::vector<Tensor>& state, const UnrolledCell& cell, bool reverse,
-                     Location where) try {
-  using namespace nn;
-  check_packed(unroll_name, x, where);
-  CallerScope caller(where);
-  DeviceGuard here(x.elements.device());
-  check_state(state, x.size());
-  if (x.elements.size(0) == 0) return output_without_elements(x.elements, state, cell);
-  StepOrder order(x.lengths, reverse);
-  for (Tensor& tensor : state) tensor = reordered(tensor, order.sequences);
-  Tensor outputs = concat(run_rows(split(reordered(x.elements, order.places), order.counts), state, cell));
-  for (Tensor& tensor : state) tensor = reordered(tensor, inverse_of(order.sequences));
-  return reordered(outputs, inverse_of(order.places));
-} catch (const std::bad_alloc&) {
-  fail_for_memory(nn::unroll_name, where);
+                     Location where) {
+  return with_memory_error(nn::unroll_name, where, [&]() -> Tensor {
+    using namespace nn;
+    check_packed(unroll_name, x, where);
+    CallerScope caller(where);
+    DeviceGuard here(x.elements.device());
+    check_state(state, x.size());
+    if (x.elements.size(0) == 0) return output_without_elements(x.elements, state, cell);
+    StepOrder order(x.lengths, reverse);
+    for (Tensor& tensor : state) tensor = reordered(tensor, order.sequences);
+    Tensor outputs = concat(run_rows(split(reordered(x.elements, order.places), order.counts), state, cell));
+    for (Tensor& tensor : state) tensor = reordered(tensor, inverse_of(order.sequences));
+    return reordered(outputs, inverse_of(order.places));
+  });
 }
 
-Tensor unroll_steps(const Arg& x, std::vector<Tensor>& state, const UnrolledCell& cell, bool reverse) try {
-  using namespace nn;
-  const Tensor& input = tensor_of(unroll_name, x);
-  CallerScope caller(x.location());
-  if (input.rank() < 2) fail<ShapeError>(unroll_name, {}, "x {} is not (T, B, …)", describe(input));
-  check_state(state, input.size(1));
-  std::int64_t length = input.size(0), batch = input.size(1);
-  if (length == 0) {
-    // The shape of the outputs is known only from the cell.
-    std::vector<Tensor> unused = state;
-    Shape row;
-    for (int axis = 1; axis < input.rank(); ++axis) row.push_back(input.size(axis));
-    Tensor x = zeros(row, {.dtype = input.dtype(), .device = input.device()});
-    return slice(unsqueeze(checked_step(cell, x, unused), 0), 0, 0, 0);
-  }
-  std::vector<Tensor> steps =
-      split(flatten(input, 0, 1), std::vector<std::int64_t>(static_cast<std::size_t>(length), batch));
-  if (reverse) std::ranges::reverse(steps);
-  std::vector<Tensor> outputs = run_rows(steps, state, cell);
-  if (reverse) std::ranges::reverse(outputs);
-  return stack(outputs);
-} catch (const std::bad_alloc&) {
-  fail_for_memory(nn::unroll_name, x.location());
+Tensor unroll_steps(const Arg& x, std::vector<Tensor>& state, const UnrolledCell& cell, bool reverse) {
+  return with_memory_error(nn::unroll_name, x.location(), [&]() -> Tensor {
+    using namespace nn;
+    const Tensor& input = tensor_of(unroll_name, x);
+    CallerScope caller(x.location());
+    if (input.rank() < 2) fail<ShapeError>(unroll_name, {}, "x {} is not (T, B, …)", describe(input));
+    check_state(state, input.size(1));
+    std::int64_t length = input.size(0), batch = input.size(1);
+    if (length == 0) {
+      // The shape of the outputs is known only from the cell.
+      std::vector<Tensor> unused = state;
+      Shape row;
+      for (int axis = 1; axis < input.rank(); ++axis) row.push_back(input.size(axis));
+      Tensor x = zeros(row, {.dtype = input.dtype(), .device = input.device()});
+      return slice(unsqueeze(checked_step(cell, x, unused), 0), 0, 0, 0);
+    }
+    std::vector<Tensor> steps =
+        split(flatten(input, 0, 1), std::vector<std::int64_t>(static_cast<std::size_t>(length), batch));
+    if (reverse) std::ranges::reverse(steps);
+    std::vector<Tensor> outputs = run_rows(steps, state, cell);
+    if (reverse) std::ranges::reverse(outputs);
+    return stack(outputs);
+  });
 }
 
 }  // namespace reel::detail
