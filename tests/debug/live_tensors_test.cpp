@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "catch.h"
-#include "core/largest_tensors.h"
+#include "core/device/largest_tensors.h"
 
 using namespace reel;
 using debug::live_tensors;

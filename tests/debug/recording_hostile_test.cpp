@@ -7,7 +7,7 @@
 #include <reel/reel.h>
 
 #include "catch.h"
-#include "debug/recording/recording_summary.h"
+#include "debug/recorded_run/recording_summary.h"
 #include "recording_of_records.h"
 #include "temporary_file.h"
 

@@ -579,7 +579,7 @@ TEST_CASE("axes of a reduction are a number, a list or all") {
   const std::size_t one = 1;
   const std::int64_t list[] = {1};
   const std::vector<Tensor> over_one[] = {
-      {sum(x, 1), sum(x, {1}), sum(x, -2), sum(x, one), sum(x, Shape{1}), sum(x, std::span(list))},
+      {sum(x, 1), sum(x, {1}), sum(x, -2), sum(x, one), sum(x, Shape{1}), sum(x, std::span<const std::int64_t>(list))},
       {mean(x, 1), mean(x, {1}), mean(x, {1}, {})},
       {prod(x, 1), prod(x, {1})},
       {max(x, 1), max(x, {1})},

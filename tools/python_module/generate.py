@@ -70,7 +70,7 @@ def declarations_in(text):
         character = text[position]
         position += 1
         if character == ";":
-            found.append((" ".join(head.split()), None))
+            found.append((" ".join(head.split()).removeprefix("template <int = 0> "), None))
             head = ""
         elif character == "{" and head.count("(") <= head.count(")"):
             end = closing(text, position)

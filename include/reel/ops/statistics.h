@@ -15,10 +15,13 @@ struct VarianceOptions {
   bool keepdims = false;
 };
 
+// Templates, since g++ reads `{.correction = 1}` as axes, too, and then takes what is no template.
+
 /// The variance Σ (x − mean)² / (n − correction) over the given axes, by default all; NaN of no elements. The mean is
 /// subtracted first: a large one costs no digits.
 /// Throws: ShapeError if an axis does not exist or is named twice; DTypeError unless floating.
 /// Source: NumPy's var.
+template <int = 0>
 Tensor var(const Arg& x, const Axes& axes = all_axes, VarianceOptions options = {});
 /// `var` over all axes.
 inline Tensor var(const Arg& x, VarianceOptions options) { return var(x, all_axes, options); }
@@ -26,6 +29,7 @@ inline Tensor var(const Arg& x, VarianceOptions options) { return var(x, all_axe
 /// Where it is 0, so is the gradient.
 /// Throws: ShapeError if an axis does not exist or is named twice; DTypeError unless floating.
 /// Source: NumPy's std; for the gradient at 0 PyTorch's.
+template <int = 0>
 Tensor std(const Arg& x, const Axes& axes = all_axes, VarianceOptions options = {});
 /// `std` over all axes.
 inline Tensor std(const Arg& x, VarianceOptions options) { return std(x, all_axes, options); }

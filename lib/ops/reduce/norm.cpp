@@ -60,6 +60,7 @@ constexpr OpInfo norm_op{
     .joining = by_kept_axes,
 };
 
+template <int>
 Tensor norm(const Arg& x, const Axes& axes, NormOptions options) {
   const char* name = norm_op.name;
   const Tensor& tensor = tensor_of(name, x);
@@ -72,6 +73,7 @@ Tensor norm(const Arg& x, const Axes& axes, NormOptions options) {
   return reduce_to_kept(norm_op, tensor, set, tensor.dtype(), options.keepdims, where,
                         bytes_of(NormAttributes{options.p}));
 }
+template Tensor norm<0>(const Arg& x, const Axes& axes, NormOptions options);
 
 OpList detail::norm_ops() {
   static constexpr const OpInfo* ops[] = {&norm_op};

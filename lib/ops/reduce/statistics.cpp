@@ -86,8 +86,16 @@ Tensor variance_over(const OpInfo& op, const Arg& x, const Axes& axes, VarianceO
 
 }  // namespace
 
-Tensor var(const Arg& x, const Axes& axes, VarianceOptions options) { return variance_over(var_op, x, axes, options); }
-Tensor std(const Arg& x, const Axes& axes, VarianceOptions options) { return variance_over(std_op, x, axes, options); }
+template <int>
+Tensor var(const Arg& x, const Axes& axes, VarianceOptions options) {
+  return variance_over(var_op, x, axes, options);
+}
+template <int>
+Tensor std(const Arg& x, const Axes& axes, VarianceOptions options) {
+  return variance_over(std_op, x, axes, options);
+}
+template Tensor var<0>(const Arg& x, const Axes& axes, VarianceOptions options);
+template Tensor std<0>(const Arg& x, const Axes& axes, VarianceOptions options);
 
 // The indices of the middle elements of rows: no gradient. median reads the elements by gather, which has one.
 
