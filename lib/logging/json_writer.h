@@ -25,7 +25,7 @@ class JsonWriter {
   JsonWriter& member(std::string_view name, T value) {
     return json(name, std::to_string(value));
   }
-  /// A finite number with so many decimals.
+  /// A finite number with the given number of decimals.
   JsonWriter& rounded(std::string_view name, double value, int decimals);
   /// A value that is JSON already.
   JsonWriter& json(std::string_view name, std::string_view value);

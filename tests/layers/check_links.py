@@ -39,8 +39,9 @@ def objects_of(root, build):
             continue
         if source.is_relative_to(root / "lib"):
             found[target] = [str(source.relative_to(root))]
-        elif source.suffix == ".cpp":  # files that are compiled together
-            found[target] = ["lib/" + name for name in INCLUDED.findall(source.read_text())]
+        elif source.suffix == ".cpp":  # files that are compiled together, a part of one, or the text of the pages
+            included = [root / "lib" / name for name in INCLUDED.findall(source.read_text())]
+            found[target] = [str(name.relative_to(root)) for name in included] or ["lib/page/" + source.name]
     return found
 
 

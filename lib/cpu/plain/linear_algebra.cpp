@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <new>
 #include <tuple>
+#include <type_traits>
 
 #include <reel/error.h>
 
+#include "../../core/dtype_dispatch.h"
 #include "../../core/modules/module.h"
 #include "../../core/threads/parallel.h"
 #include "../cpu_kernels.h"
@@ -54,14 +56,19 @@ void unchecked(Operands... operands) {
   checked<kernel, place, Operands...>(operands...);
 }
 
+// Sets all elements of a result, which is contiguous, as the dispatcher has allocated it.
+void set_all(const View& out, double value) {
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { std::fill_n(out.as<T>(), out.numel, T(value)); });
+}
+
 void determinant(const View& out, const View& a) {
-  kernels(cpu).fill(out, 1, 1);
+  set_all(out, 1);
   unchecked<&DecompositionsTable::determinant, 1, const View&, const View&>(out, a);
 }
 
 void log_determinant(const View& sign, const View& logarithm, const View& a) {
-  kernels(cpu).fill(sign, 1, 1);
-  kernels(cpu).fill(logarithm, 0, 0);
+  set_all(sign, 1);
+  set_all(logarithm, 0);
   unchecked<&DecompositionsTable::log_determinant, 2, const View&, const View&, const View&>(sign, logarithm, a);
 }
 

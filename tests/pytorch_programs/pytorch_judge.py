@@ -2,7 +2,7 @@
 """Runs the models of this folder with PyTorch; fails if one does not learn, or if the tagger of reel, with the weights
 that PyTorch's has saved, does not give the same tags.
 
-Usage: judge_pytorch.py TAGGER, the program
+Usage: pytorch_judge.py TAGGER, the program
 """
 
 import subprocess
