@@ -14,6 +14,7 @@ import argparse
 import collections
 import concurrent.futures
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -124,13 +125,16 @@ class Runner:
                  has_gpu=True):
         self.root = root
         self.directory = os.path.join(root, directory)
-        self.targets = Targets(root, self.directory)
         self.launchers = Launchers(launcher, self.directory) if launcher else None
         self.patterns = [pattern.lower() for pattern in patterns]
         self.suites = suites
         self.other_suites = other_suites
         self.has_gpu = has_gpu
         self.end = time.monotonic() + seconds if seconds else None
+
+    @functools.cached_property
+    def targets(self):
+        return Targets(self.root, self.directory)
 
     def tests(self):
         """Meson's tests that may contain something the patterns ask for."""
