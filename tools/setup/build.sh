@@ -15,8 +15,9 @@ PYTHON
 
 # Meson compiles through ccache where that is installed; it keeps what used precompiled headers only if it is told that they
 # hide no macro from it. In its depend mode, which a user may have set, it does not see that a header inside a precompiled one
-# has changed, and returns objects of the old header.
-export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros} CCACHE_NODEPEND=1
+# has changed, and returns objects of the old header. With comments it sees those that changed in a precompiled header, too, which
+# `#pragma once` compares.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros} CCACHE_NODEPEND=1 CCACHE_COMMENTS=1
 
 # Further arguments of Meson when it configures a directory for the first time.
 setup_arguments=()
