@@ -42,24 +42,27 @@ void for_each_vector(const T* x, std::int64_t n, T fill, F f) {
   if (i < n) f(load_padded(x + i, n - i, fill), i);
 }
 
-// A sum of vectors. The rounding errors of a sum grow with its partial sums, so sixteen vectors are added first, then sixteen
-// such sums, and those at last.
+// A sum of vectors. Rounding errors grow with the number of terms, so no partial sum has more than sixteen: sixteen vectors
+// are added, then sixteen such sums, and so on.
 template <class T>
 class CascadedSum {
  public:
   void add(Vector<T> v) {
-    few_ = few_ + v;
-    if (++count_ % 16 != 0) return;
-    more_ = more_ + few_;
-    few_ = Vector<T>::repeat(0);
-    if (count_ % 256 != 0) return;
-    all_ = all_ + more_;
-    more_ = Vector<T>::repeat(0);
+    sums_[0] = sums_[0] + v;
+    if (++count_ % 16 == 0) carry();
   }
-  T total() const { return sum_of_lanes(all_ + (more_ + few_)); }
+  T total() const { return sum_of_lanes((sums_[3] + sums_[2]) + (sums_[1] + sums_[0])); }
 
  private:
-  Vector<T> few_ = Vector<T>::repeat(0), more_ = few_, all_ = few_;
+  void carry() {
+    std::int64_t sums = count_;
+    for (int k = 0; k < 3 && sums % 16 == 0; ++k, sums /= 16) {
+      sums_[k + 1] = sums_[k + 1] + sums_[k];
+      sums_[k] = Vector<T>::repeat(0);
+    }
+  }
+
+  Vector<T> sums_[4] = {Vector<T>::repeat(0), Vector<T>::repeat(0), Vector<T>::repeat(0), Vector<T>::repeat(0)};
   std::int64_t count_ = 0;
 };
 
