@@ -13,6 +13,7 @@
 #include "../instruction_set.h"
 #include "../products/transpose.h"
 #include "../vector/streaming.h"
+#include "elementwise.h"
 
 // Copies are memory-bound: each byte is read and written once. See "Copies" in tools/benchmark/README.md.
 
@@ -174,11 +175,6 @@ void convert_all(const View& out, const View& x) {
   });
 }
 
-void copy(const View& out, const View& x) {
-  if (out.dtype != x.dtype) return convert_all(out, x);
-  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { move_all<T>(out, x); });
-}
-
 template <class T>
 void fill_typed(const View& out, T value) {
   if (out.contiguous)
@@ -208,8 +204,13 @@ void fill(const View& out, double number, std::int64_t integer) {
 
 }  // namespace
 
+void copy_elements(const View& out, const View& x) {
+  if (out.dtype != x.dtype) return convert_all(out, x);
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { move_all<T>(out, x); });
+}
+
 void fill_copy(KernelTable& table) {
-  table.copy = copy;
+  table.copy = copy_elements;
   table.concat = concat;
   table.fill = fill;
 }

@@ -2,7 +2,7 @@
 
 #include "../../../kernels/activation.h"
 
-// Functions that fill the tables of elementwise kernels, besides fill_elementwise. This header is compiled once per instruction
+// Functions that fill the tables of elementwise kernels, besides fill_elementwise, and a copy for other kernels. This header is compiled once per instruction
 // set.
 
 namespace reel::detail::inline REEL_TARGET {
@@ -11,5 +11,7 @@ namespace reel::detail::inline REEL_TARGET {
 template <int part>
 void fill_elementwise_part(KernelTable& table, ActivationKernels& activation);
 void fill_masked_softmax(ActivationKernels& table);
+/// Copies elements between tensors of one shape, converted if their dtypes differ.
+void copy_elements(const View& out, const View& x);
 
 }  // namespace reel::detail::inline REEL_TARGET

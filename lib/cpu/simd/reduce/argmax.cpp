@@ -17,23 +17,27 @@ struct ArgExtreme {
 
   explicit ArgExtreme(const View& out) : out_(out) {}
 
-  void start(std::int64_t, std::int64_t width, std::int64_t) {
+  void start(std::int64_t at, std::int64_t, std::int64_t width, std::int64_t) {
+    at_ = at;
     width_ = width;
     started_ = false;
   }
   void take(const A* rows, std::int64_t stride, std::int64_t count, std::int64_t columns, std::int64_t position) {
     std::int64_t fold = columns / width_;
     if (!started_) {  // the first row initialises all columns
-      std::copy_n(rows, columns, best_);
-      for (std::int64_t g = 0; g < fold; ++g) std::fill_n(places_ + g * width_, width_, position + g);
+      std::copy_n(rows, columns, best_ + at_);
+      for (std::int64_t g = 0; g < fold; ++g) std::fill_n(places_ + at_ + g * width_, width_, position + g);
       started_ = true;
     }
     for (std::int64_t i = 0; i < count; i += most_rows)
       take_rows(rows + i * stride, stride, std::min(most_rows, count - i), columns, position + i * fold);
   }
-  void fold(std::int64_t width, std::int64_t fold) {
+  void fold(std::int64_t to, std::int64_t width, std::int64_t fold) {
     for (std::int64_t half = fold / 2 * width; half >= width; half /= 2)
-      for (std::int64_t j = 0; j < half; ++j) join_column(j, best_[j + half], places_[j + half]);
+      for (std::int64_t j = at_; j < at_ + half; ++j) join_column(j, best_[j + half], places_[j + half]);
+    if (fold == 1) return;
+    std::copy_n(best_ + at_, width, best_ + to);
+    std::copy_n(places_ + at_, width, places_ + to);
   }
   void join(const ArgExtreme& later, std::int64_t width) {
     for (std::int64_t j = 0; j < width; ++j) join_column(j, later.best_[j], later.places_[j]);
@@ -63,13 +67,14 @@ struct ArgExtreme {
     using V = Vector<A>;
     using Rows = Vector<Row>;
     Row found[most_columns];
+    A* best_values = best_ + at_;
     std::fill_n(found, columns, Row(-1));
     std::int64_t whole = columns / V::lanes * V::lanes;
     // Eight rows at a time, so that the best values so far are not loaded and stored for each.
     for (std::int64_t i = 0; i < count; i += 8) {
       std::int64_t end = std::min(i + 8, count);
       for (std::int64_t j = 0; j < whole; j += V::lanes) {
-        V best = V::load(best_ + j);
+        V best = V::load(best_values + j);
         Rows at = Rows::load(found + j);
         for (std::int64_t k = i; k < end; ++k) {
           V value = V::load(rows + k * stride + j);
@@ -77,19 +82,19 @@ struct ArgExtreme {
           best = select(wins, value, best);
           at = select(hn::RebindMask(typename Rows::Tag(), wins), Rows::repeat(static_cast<Row>(k)), at);
         }
-        best.store(best_ + j);
+        best.store(best_values + j);
         at.store(found + j);
       }
     }
     for (std::int64_t j = whole; j < columns; ++j)
       for (std::int64_t i = 0; i < count; ++i)
-        if (beats(rows[i * stride + j], best_[j])) {
-          best_[j] = rows[i * stride + j];
+        if (beats(rows[i * stride + j], best_values[j])) {
+          best_values[j] = rows[i * stride + j];
           found[j] = static_cast<Row>(i);
         }
     std::int64_t fold = columns / width_;
     for (std::int64_t g = 0; g < fold; ++g) {
-      std::int64_t* __restrict places = places_ + g * width_;
+      std::int64_t* __restrict places = places_ + at_ + g * width_;
       const Row* from = found + g * width_;
       for (std::int64_t j = 0; j < width_; ++j)
         places[j] = from[j] < 0 ? places[j] : position + static_cast<std::int64_t>(from[j]) * fold + g;
@@ -97,19 +102,42 @@ struct ArgExtreme {
   }
 
   const View& out_;
-  std::int64_t width_ = 0;
+  std::int64_t at_ = 0, width_ = 0;
   bool started_ = false;
   A best_[most_columns];
   std::int64_t places_[most_columns];
 };
 
+template <class A, bool largest>
+void reduce(const View& out, const View& x) {
+  in_memory_order(out, x, [](const View& results, const View& sorted) {
+    ReductionPlan(results, sorted).run<ArgExtreme<A, largest>>(Reader<A>(sorted), results);
+  });
+}
+
+template <bool largest>
+void arg_extreme(const View& out, const View& x);
+
+// The index counts in row-major order, which several axes may not have in memory.
+template <bool largest>
+void arg_extreme_of_copy(const View& out, const View& x) {
+  auto bytes = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(x.numel) * size_of(x.dtype));
+  std::int64_t strides[8], stride = 1;
+  for (int axis = x.rank; axis-- > 0; stride *= x.dims[axis]) strides[axis] = stride;
+  View copy = x;
+  copy.data = bytes.get();
+  copy.strides = strides;
+  copy.contiguous = true;
+  copy_elements(copy, x);
+  arg_extreme<largest>(out, copy);
+}
+
 template <bool largest>
 void arg_extreme(const View& out, const View& x) {
   if (x.numel == 0) return;  // no results then: the op refuses an empty reduction
-  ReductionPlan plan(out, x);
-  if (!is_floating(x.dtype)) return plan.run<ArgExtreme<std::int64_t, largest>>(Reader<std::int64_t>(x), out);
-  if (x.dtype == DType::f64) return plan.run<ArgExtreme<double, largest>>(Reader<double>(x), out);
-  plan.run<ArgExtreme<float, largest>>(Reader<float>(x), out);
+  if (out.numel == 1 && !MemoryOrder(x.dims, x.strides, x.rank).is_logical) return arg_extreme_of_copy<largest>(out, x);
+  if (!is_floating(x.dtype)) return reduce<std::int64_t, largest>(out, x);
+  x.dtype == DType::f64 ? reduce<double, largest>(out, x) : reduce<float, largest>(out, x);
 }
 
 }  // namespace

@@ -10,19 +10,25 @@ struct Product {
   // Integers are multiplied as unsigned, so that overflow wraps around.
   using Number = std::conditional_t<std::is_integral_v<A>, std::uint64_t, A>;
   const View& out;
+  std::int64_t at = 0;
   Number product[most_columns];
 
   explicit Product(const View& out) : out(out) {}
-  void start(std::int64_t, std::int64_t width, std::int64_t fold) { std::fill_n(product, width * fold, Number(1)); }
+  void start(std::int64_t from, std::int64_t, std::int64_t width, std::int64_t fold) {
+    at = from;
+    std::fill_n(product + at, width * fold, Number(1));
+  }
   [[gnu::noinline]] void take(const A* __restrict rows, std::int64_t stride, std::int64_t count, std::int64_t columns,
                               std::int64_t) {
-    Number* __restrict into = product;
+    Number* __restrict into = product + at;
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t j = 0; j < columns; ++j) into[j] *= static_cast<Number>(rows[i * stride + j]);
   }
-  void fold(std::int64_t width, std::int64_t fold) {
+  void fold(std::int64_t to, std::int64_t width, std::int64_t fold) {
+    Number* here = product + at;
     for (std::int64_t half = fold / 2 * width; half >= width; half /= 2)
-      for (std::int64_t j = 0; j < half; ++j) product[j] *= product[j + half];
+      for (std::int64_t j = 0; j < half; ++j) here[j] *= here[j + half];
+    if (fold > 1) std::copy_n(here, width, product + to);
   }
   void join(const Product& later, std::int64_t width) {
     for (std::int64_t j = 0; j < width; ++j) product[j] *= later.product[j];
@@ -36,7 +42,9 @@ struct Product {
 
 template <class Wide, class Op>
 void reduce(const View& out, const View& x) {
-  ReductionPlan(out, x).run<Op>(Reader<Wide>(x), out);
+  in_memory_order(out, x, [](const View& results, const View& sorted) {
+    ReductionPlan(results, sorted).run<Op>(Reader<Wide>(sorted), results);
+  });
 }
 
 void sum(const View& out, const View& x) {

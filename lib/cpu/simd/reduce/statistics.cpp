@@ -30,21 +30,25 @@ class MappedSum {
  public:
   explicit MappedSum(const Mapping<A>& mapping) : mapping_(&mapping), sum_(mapping.out) {}
 
-  void start(std::int64_t first, std::int64_t width, std::int64_t fold) {
-    sum_.start(first, width, fold);
+  void start(std::int64_t at, std::int64_t first, std::int64_t width, std::int64_t fold) {
+    at_ = at;
+    sum_.start(at, first, width, fold);
     if (!mapping_->given) return;
-    for (std::int64_t g = 0; g < fold; ++g) std::copy_n(mapping_->given + first, width, given_ + g * width);
+    for (std::int64_t g = 0; g < fold; ++g) std::copy_n(mapping_->given + first, width, given_ + at + g * width);
   }
   void take(const A* rows, std::int64_t stride, std::int64_t count, std::int64_t columns, std::int64_t position) {
     A mapped[tile_elements];
-    std::int64_t height = tile_elements / columns;
+    std::int64_t height = tile_elements / columns / 8 * 8;  // whole groups of rows, as `sum_` takes them
     for (std::int64_t i = 0; i < count; i += height) {
       std::int64_t here = std::min(height, count - i);
-      mapping_->map(mapped, rows + i * stride, stride, here, columns, given_, mapping_->power);
+      mapping_->map(mapped, rows + i * stride, stride, here, columns, given_ + at_, mapping_->power);
       sum_.take(mapped, columns, here, columns, position);
     }
   }
-  void fold(std::int64_t width, std::int64_t fold) { sum_.fold(width, fold); }
+  void fold(std::int64_t to, std::int64_t width, std::int64_t fold) {
+    sum_.fold(to, width, fold);
+    if (fold > 1) std::copy_n(given_ + at_, width, given_ + to);
+  }
   void join(const MappedSum& later, std::int64_t width) { sum_.join(later.sum_, width); }
   void finish(std::int64_t first, std::int64_t width) {
     A results[most_columns];
@@ -55,6 +59,7 @@ class MappedSum {
 
  private:
   const Mapping<A>* mapping_;
+  std::int64_t at_ = 0;
   A given_[most_columns];
   SumColumns<A> sum_;
 };
@@ -211,9 +216,15 @@ void logsumexp(const View& out, const View& x) {
 }  // namespace
 
 void fill_statistics(KernelTable& table) {
-  table.variance = variance;
-  table.norm = norm;
-  table.reduce[static_cast<int>(Reduction::logsumexp)] = logsumexp;
+  table.variance = [](const View& out, const View& x, double divisor, bool root) {
+    in_memory_order(out, x, [=](const View& y, const View& sorted) { variance(y, sorted, divisor, root); });
+  };
+  table.norm = [](const View& out, const View& x, double power) {
+    in_memory_order(out, x, [=](const View& y, const View& sorted) { norm(y, sorted, power); });
+  };
+  table.reduce[static_cast<int>(Reduction::logsumexp)] = [](const View& out, const View& x) {
+    in_memory_order(out, x, logsumexp);
+  };
 }
 
 }  // namespace reel::detail::inline REEL_TARGET

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../vector/vector.h"
 #include "reduction.h"
 
 namespace reel::detail::inline REEL_TARGET {
@@ -18,13 +19,14 @@ class SumColumns {
   // Adjacent sums take less time if the elements of the next are fetched ahead: see "Sums" in tools/benchmark/README.md.
   void expect_large() { is_large_ = true; }
 
-  void start(std::int64_t, std::int64_t width, std::int64_t fold) {
-    std::fill_n(total_, width * fold, Number(0));
-    std::fill_n(lost_, width * fold, Number(0));
+  void start(std::int64_t at, std::int64_t, std::int64_t width, std::int64_t fold) {
+    at_ = at;
+    std::fill_n(total_ + at, width * fold, Number(0));
+    std::fill_n(lost_ + at, width * fold, Number(0));
   }
   [[gnu::noinline]] void take(const A* __restrict rows, std::int64_t stride, std::int64_t count, std::int64_t columns,
                               std::int64_t) {
-    Number* __restrict total = total_, * __restrict lost = lost_;
+    Number* __restrict total = total_ + at_, * __restrict lost = lost_ + at_;
     std::int64_t i = 0;
     bool is_long = count * columns * static_cast<std::int64_t>(sizeof(A)) >= least_prefetched_bytes;
     // Rows without gaps are followed by those of the next call.
@@ -47,12 +49,30 @@ class SumColumns {
     for (; i < count; ++i)
       for (std::int64_t j = 0; j < columns; ++j) add(total[j], lost[j], Number(rows[i * stride + j]));
   }
-  void fold(std::int64_t width, std::int64_t fold) {
+  [[gnu::noinline]] void take_line(const A* x, std::int64_t count, std::int64_t times, std::int64_t stride) {
+    Line line(reinterpret_cast<Lane*>(total_ + at_), reinterpret_cast<Lane*>(lost_ + at_));
+    for (; times > 0; --times, x += stride) line.take(reinterpret_cast<const Lane*>(x), count, is_large_);
+    line.store(reinterpret_cast<Lane*>(total_ + at_), reinterpret_cast<Lane*>(lost_ + at_));
+  }
+  [[gnu::noinline]] void reduce_line(std::int64_t at, const A* x, std::int64_t count) {
+    Line line;
+    line.take(reinterpret_cast<const Lane*>(x), count, is_large_);
+    total_[at] = static_cast<Number>(line.sum());
+    lost_[at] = 0;
+  }
+  void fold(std::int64_t to, std::int64_t width, std::int64_t fold) {
     if (fold == 1) return;
-    for (std::int64_t j = 0; j < fold * width; ++j) total_[j] = whole(j);
-    for (std::int64_t half = fold / 2 * width; half >= width; half /= 2)
-      for (std::int64_t j = 0; j < half; ++j) total_[j] += total_[j + half];
-    std::fill_n(lost_, width, Number(0));
+    Number* __restrict total = total_ + at_;
+    for (std::int64_t j = 0; j < fold * width; ++j) total[j] = whole(at_ + j);
+    if (width == 1 && fold == line_columns) {
+      for (std::int64_t half = line_columns / 2; half >= 1; half /= 2)
+        for (std::int64_t j = 0; j < half; ++j) total[j] += total[j + half];
+    } else {
+      for (std::int64_t half = fold / 2 * width; half >= width; half /= 2)
+        for (std::int64_t j = 0; j < half; ++j) total[j] += total[j + half];
+    }
+    std::copy_n(total, width, total_ + to);
+    std::fill_n(lost_ + to, width, Number(0));
   }
   void join(const SumColumns& later, std::int64_t width) {
     for (std::int64_t j = 0; j < width; ++j) {
@@ -79,17 +99,118 @@ class SumColumns {
   static constexpr std::int64_t least_prefetched_bytes = std::int64_t{1} << 17;
   static constexpr std::int64_t groups_ahead = 4;
 
+  // Sums of a line's columns, with the elements as numbers that wrap around.
+  using Lane = std::conditional_t<std::is_integral_v<A>, std::int64_t, A>;
+  class Line {
+   public:
+    Line() : Line(V(0)) {}
+    Line(const Lane* total, const Lane* lost) {
+      for (int p = 0; p < parts; ++p) {
+        total_[p] = V::load(total + p * V::lanes).raw;
+        lost_[p] = V::load(lost + p * V::lanes).raw;
+      }
+    }
+    void store(Lane* total, Lane* lost) const {
+      for (int p = 0; p < parts; ++p) {
+        V(total_[p]).store(total + p * V::lanes);
+        V(lost_[p]).store(lost + p * V::lanes);
+      }
+    }
+    void take(const Lane* x, std::int64_t count, bool is_large) {
+      constexpr std::int64_t group = 8 * line_columns;
+      std::int64_t whole = count / group * group;
+      if (is_large || count * static_cast<std::int64_t>(sizeof(A)) >= least_prefetched_bytes)
+        take_groups<true>(x, whole);
+      else
+        take_groups<false>(x, whole);
+      x += whole;
+      count -= whole;
+      for (int p = 0; count > 0 && p < parts; ++p, x += V::lanes, count -= V::lanes) add(p, rest(x, count));
+    }
+    Lane sum() const {
+      hn::Vec<typename V::Tag> sums[parts];
+      for (int p = 0; p < parts; ++p) sums[p] = whole(V(total_[p]), V(lost_[p])).raw;
+      for (int half = parts / 2; half >= 1; half /= 2)
+        for (int p = 0; p < half; ++p) sums[p] = (V(sums[p]) + V(sums[p + half])).raw;
+      return join_lanes(V(sums[0]), [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
+    }
+
+   private:
+    using V = Vector<Lane>;
+    static constexpr int parts = static_cast<int>(line_columns / V::lanes);
+
+    explicit Line(V zero) {
+      for (int p = 0; p < parts; ++p) total_[p] = lost_[p] = zero.raw;
+    }
+    static V four(const Lane* x) {
+      auto row = [=](std::int64_t k) { return V::load(x + k * line_columns); };
+      return (row(0) + row(1)) + (row(2) + row(3));
+    }
+    // Up to seven rows, and a partial one.
+    static V rest(const Lane* x, std::int64_t count) {
+      std::int64_t rows = count / line_columns;
+      V sum(0);
+      if (rows & 4) {
+        sum = four(x);
+        x += 4 * line_columns;
+      }
+      if (rows & 2) {
+        sum = sum + (V::load(x) + V::load(x + line_columns));
+        x += 2 * line_columns;
+      }
+      V last(0);
+      if (rows & 1) {
+        last = V::load(x);
+        x += line_columns;
+      }
+      std::int64_t left = count % line_columns;
+      if (left >= V::lanes)
+        last = last + V::load(x);
+      else if (left > 0)
+        last = last + V::load(x, left);
+      return sum + last;
+    }
+    template <bool prefetches>
+    void take_groups(const Lane* x, std::int64_t count) {
+      constexpr std::int64_t group = 8 * line_columns;
+      for (std::int64_t i = 0; i < count; i += group) {
+        if constexpr (prefetches)
+          for (std::int64_t k = 0; k < group; k += 64 / sizeof(A))
+            __builtin_prefetch(x + i + groups_ahead * group + k, 0, 2);
+        for (int p = 0; p < parts; ++p) {
+          const Lane* from = x + i + p * V::lanes;
+          add(p, four(from) + four(from + 4 * line_columns));
+        }
+      }
+    }
+    void add(int p, V term) {
+      V total(total_[p]), lost(lost_[p]);
+      SumColumns::add(total, lost, term);
+      total_[p] = total.raw;
+      lost_[p] = lost.raw;
+    }
+    static V whole(V total, V lost) {
+      if constexpr (std::is_integral_v<A>)
+        return total;
+      else  // what is lost from an infinity is NaN
+        return select(abs(total) <= V::repeat(std::numeric_limits<A>::max()), total + lost, total);
+    }
+
+    hn::Vec<typename V::Tag> total_[parts], lost_[parts];
+  };
+
   static void prefetch(const A* rows, std::int64_t stride, std::int64_t columns) {
     constexpr std::int64_t line = 64 / sizeof(A);
     for (int row = 0; row < 8; ++row)
       for (std::int64_t j = 0; j < columns; j += line) __builtin_prefetch(rows + row * stride + j, 0, 2);
   }
 
-  static void add(Number& total, Number& lost, Number term) {
-    Number sum = total + term;
+  template <class N>
+  static void add(N& total, N& lost, N term) {
+    N sum = total + term;
     if constexpr (!std::is_integral_v<A>) {
-      Number taken = sum - total;
-      lost += (total - (sum - taken)) + (term - taken);
+      N taken = sum - total;
+      lost = lost + ((total - (sum - taken)) + (term - taken));
     }
     total = sum;
   }
@@ -103,6 +224,7 @@ class SumColumns {
 
   const View* out_;
   bool is_large_ = false;
+  std::int64_t at_ = 0;
   Number total_[most_columns], lost_[most_columns];
 };
 

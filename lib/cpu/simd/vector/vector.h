@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include <hwy/highway.h>
 
@@ -174,6 +175,38 @@ inline Vector<float> rsqrt(Vector<float> x) {
   if (hn::AllTrue(V::Tag(), ordinary)) [[likely]]
     return y;
   return select(ordinary, y, one / sqrt(x));
+}
+
+/// Joins the lanes of a vector by halves: lane j with lane j + lanes / 2, and so on. `join` takes two vectors of the compiler's
+/// own, or two numbers.
+template <class T, int lanes, class Join>
+struct LaneTree {
+  typedef T Raw __attribute__((vector_size(lanes * sizeof(T))));
+  template <int... i>
+  static auto halves_joined(Raw v, Join join, std::integer_sequence<int, i...>) {
+    return join(__builtin_shufflevector(v, v, i...), __builtin_shufflevector(v, v, (i + lanes / 2)...));
+  }
+  static T joined(Raw v, Join join) {
+    if constexpr (lanes == 2)
+      return join(v[0], v[1]);
+    else
+      return LaneTree<T, lanes / 2, Join>::joined(
+          halves_joined(v, join, std::make_integer_sequence<int, lanes / 2>()), join);
+  }
+};
+
+template <class T, class Join>
+T join_lanes(Vector<T> v, Join join) {
+  constexpr int lanes = static_cast<int>(Vector<T>::lanes);
+  T each[lanes];
+  v.store(each);
+  if constexpr (lanes == 1) {
+    return each[0];
+  } else {
+    typename LaneTree<T, lanes, Join>::Raw raw;
+    std::memcpy(&raw, each, sizeof(raw));
+    return LaneTree<T, lanes, Join>::joined(raw, join);
+  }
 }
 
 // Computes f32 by way of f64, for functions that lose too many digits otherwise: both halves of a vector, or its single
