@@ -10,6 +10,7 @@
 #include "../../../core/iteration.h"
 #include "../../../core/threads/parallel.h"
 #include "../instruction_set.h"
+#include "../products/transpose.h"
 
 namespace reel::detail::inline REEL_TARGET {
 namespace {
@@ -79,6 +80,15 @@ void store_narrowed(void* to, const void* buffer, std::int64_t step, std::int64_
     for (std::int64_t i = 0; i < count; ++i) y[i * step] = narrowed<Half>(from[i]);
 }
 
+// Panels of an input whose elements are adjacent along another axis than the result's: as high as a line of memory has f32,
+// and wide enough for a loop's call to cost little.
+constexpr std::int64_t panel_height = 16, panel_width = 128;
+
+template <class T>
+void load_panel(void* panel, const void* from, std::int64_t step, std::int64_t height, std::int64_t width) {
+  transpose_panel(static_cast<T*>(panel), panel_width, static_cast<const T*>(from), step, height, width, 0);
+}
+
 // How the elements of a view are loaded into a buffer and stored.
 struct Operand {
   std::byte* data;
@@ -88,12 +98,14 @@ struct Operand {
   void (*load_rows)(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_stride,
                     std::int64_t rows);
   void (*store)(void* to, const void* buffer, std::int64_t step, std::int64_t count);
+  void (*transpose)(void* panel, const void* from, std::int64_t step, std::int64_t height, std::int64_t width);
 
   Operand() = default;
   Operand(const View& view, std::int64_t numel, bool widens) {
     data = view.as<std::byte>();
     size = size_in_buffer = static_cast<std::int64_t>(size_of(view.dtype));
     flat = view.contiguous && view.numel == numel;
+    with_bits(view.dtype, [this]<class T>(std::type_identity<T>) { transpose = load_panel<T>; });
     converts = widens && (view.dtype == DType::bf16 || view.dtype == DType::f16);
     if (converts) {
       size_in_buffer = sizeof(float);
@@ -232,6 +244,73 @@ struct Work {
     }
   }
 
+  // An axis along which an input has stride 1, and along axis 0 it has not; 0 if there is none.
+  int panel_axis() const {
+    if (space.dims[0] < 8) return 0;
+    for (int axis = 1; axis < space.rank; ++axis)
+      for (int k = 1; k < operand_count; ++k)
+        if (space.strides[k][axis] == 1 && std::abs(space.strides[k][0]) > 1 && space.dims[axis] >= 4) return axis;
+    return 0;
+  }
+  std::int64_t panel_count(int across) const {
+    std::int64_t count = (space.dims[0] + panel_width - 1) / panel_width;
+    for (int axis = 1; axis < space.rank; ++axis)
+      count *= axis == across ? (space.dims[axis] + panel_height - 1) / panel_height : space.dims[axis];
+    return count;
+  }
+
+  // Computes panels: those of axis `across` follow each other, so that lines which two of them share stay in the cache.
+  void run_panels(int across, std::int64_t begin, std::int64_t end) const {
+    alignas(64) std::byte panels[input_count][panel_height * panel_width * 8];
+    alignas(64) Buffer buffers[operand_count];
+    for (std::int64_t number = begin; number < end; ++number) {
+      std::int64_t rest = number, offsets[operand_count] = {};
+      auto move = [&](int axis, std::int64_t size) {
+        std::int64_t parts = (space.dims[axis] + size - 1) / size, start = rest % parts * size;
+        rest /= parts;
+        for (int k = 0; k < operand_count; ++k) offsets[k] += start * space.strides[k][axis];
+        return std::min(size, space.dims[axis] - start);
+      };
+      std::int64_t height = move(across, panel_height), width = move(0, panel_width);
+      for (int axis = 1; axis < space.rank; ++axis)
+        if (axis != across) move(axis, 1);
+      run_panel(across, height, width, offsets, panels, buffers);
+    }
+  }
+
+  void run_panel(int across, std::int64_t height, std::int64_t width, const std::int64_t* offsets,
+                 std::byte (*panels)[panel_height * panel_width * 8], Buffer* buffers) const {
+    const std::byte* from[input_count];
+    std::int64_t steps[input_count], hops[input_count];
+    for (int k = 0; k < input_count; ++k) {
+      const Operand& operand = operands[k + 1];
+      from[k] = operand.at(offsets[k + 1]);
+      steps[k] = space.strides[k + 1][0];
+      hops[k] = space.strides[k + 1][across];
+      if (hops[k] != 1 || std::abs(steps[k]) <= 1) continue;
+      operand.transpose(panels[k], from[k], steps[k], height, width);
+      from[k] = panels[k];
+      steps[k] = 1;
+      hops[k] = panel_width;
+    }
+    const Operand& result = operands[0];
+    std::int64_t step = space.strides[0][0];
+    bool in_place = step == 1 && !result.converts;
+    for (std::int64_t i = 0; i < height; ++i) {
+      const void* inputs[input_count];
+      for (int k = 0; k < input_count; ++k) {
+        const Operand& operand = operands[k + 1];
+        inputs[k] = from[k] + i * hops[k] * operand.size;
+        if (steps[k] == 1 && !operand.converts) continue;
+        operand.load(buffers[k + 1], inputs[k], steps[k], width);
+        inputs[k] = buffers[k + 1];
+      }
+      void* to = result.at(offsets[0] + i * space.strides[0][across]);
+      loop(in_place ? to : buffers[0], inputs, width);
+      if (!in_place) result.store(to, buffers[0], step, width);
+    }
+  }
+
   // Fills the buffers of inputs that are not read in place with the next elements.
   void collect(Place<operand_count>& place, const void* const* inputs, Buffer* buffers, std::int64_t count) const {
     std::int64_t width = space.dims[0];
@@ -311,9 +390,14 @@ void run_loop(const View& out, const View* const (&inputs)[input_count], BlockLo
   }
   Iteration<operand_count> space(views);
   Work<input_count> work{space, operands, loop, options};
-  if (out.numel < options.parallel_from ||
-      (out.numel < 4 * options.parallel_from && !parallel::can_share_short_loops()))
-    return work.run(0, out.numel);
+  bool alone = out.numel < options.parallel_from ||
+               (out.numel < 4 * options.parallel_from && !parallel::can_share_short_loops());
+  if (int across = work.panel_axis()) {
+    std::int64_t count = work.panel_count(across);
+    return parallel_for(count, alone ? count : grain / (panel_height * panel_width),
+                        [&](std::int64_t begin, std::int64_t end) { work.run_panels(across, begin, end); });
+  }
+  if (alone) return work.run(0, out.numel);
   parallel_for(out.numel, grain, [&](std::int64_t begin, std::int64_t end) { work.run(begin, end); });
 }
 
