@@ -71,6 +71,9 @@ class AdjacentRows {
       if (distance <= 0 || distance % (size * end_) != 0) return false;
       set_stride(distance / (size * end_));
     }
+    // Rows within other axes would be another order of memory than the one that a row has alone.
+    for (int i = stacked_ ? 0 : 1; i < next.rank; ++i)
+      if (stride_ != 0 && next.dims[i] != 1 && std::abs(next.strides[i]) > std::abs(stride_)) return false;
     if (distance != end_ * stride_ * size || (!stacked_ && rows > 1 && next.strides[0] != stride_)) return false;
     bool alike =
         slot_ != 0 ? tapes_.slot_of(next) == slot_ + count_ : is_plain(tapes_, next) && next.slot == first_.slot;

@@ -4,6 +4,7 @@
 
 #include <reel/detail/view.h>
 
+#include "memory_order.h"
 #include "target.h"
 
 namespace reel::detail::inline REEL_TARGET {
@@ -16,9 +17,15 @@ struct Iteration {
   std::int64_t dims[8];
   std::int64_t strides[operand_count][8];
 
-  explicit Iteration(const View* const (&operands)[operand_count]) {
+  explicit Iteration(const View* const (&operands)[operand_count]) : Iteration(operands, nullptr) {}
+  /// Axis 0 is the one with the smallest stride in operand 0.
+  Iteration(const View* const (&operands)[operand_count], const MemoryOrder& order) : Iteration(operands, &order) {}
+
+ private:
+  Iteration(const View* const (&operands)[operand_count], const MemoryOrder* order) {
     const View& result = *operands[0];
-    for (int axis = result.rank; axis-- > 0;) {
+    for (int place = order ? order->rank : result.rank; place-- > 0;) {
+      int axis = order ? order->axes[place] : place;
       std::int64_t dim = result.dims[axis];
       if (dim == 1) continue;
       std::int64_t step[operand_count];
@@ -41,6 +48,7 @@ struct Iteration {
     }
   }
 
+ public:
   /// Calls `row(offsets)` for each innermost row, with each operand's offset in elements.
   template <class Row>
   void for_each_row(Row row) const {

@@ -157,7 +157,10 @@ using ActivationRows = KernelList<
     ActivationRow<struct Clamp, struct HardtanhGradient, 2, cheap>,
     ActivationRow<struct Mish, struct MishGradient, 0, dear>,
     ActivationRow<struct Hardswish, struct HardswishGradient, 0, cheap>,
-    ActivationRow<struct Softsign, struct SoftsignGradient, 0, cheap>>;
+    ActivationRow<struct Softsign, struct SoftsignGradient, 0, cheap>,
+    ActivationRow<struct Hardsigmoid, struct HardsigmoidGradient, 0, cheap>,
+    ActivationRow<struct Hardshrink, struct ShrinkGradient, 1, cheap>,
+    ActivationRow<struct Softshrink, struct ShrinkGradient, 1, cheap>>;
 // clang-format on
 
 }  // namespace reel::formulas::inline REEL_TARGET

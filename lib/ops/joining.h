@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
+#include "../core/memory_order.h"
 #include "../core/op.h"
 
 // How calls of ops that several files share can be joined with others; see Joining.
@@ -27,11 +29,20 @@ inline Joining by_leading_axes(const Call& call) {
   return {.by = call.input(0).rank > 1 ? Joining::By::rows : Joining::By::stacked};
 }
 
+/// Returns true if the operands' axes are in memory in their own order, as they would be once joined with others: the order
+/// in which sums add depends on it.
+inline bool has_logical_order(const Call& call) {
+  return std::ranges::all_of(call.inputs, [](const Tensor* input) {
+    const Body& x = input->body();
+    return x.contiguous || MemoryOrder(x.dims, x.strides, x.rank).is_logical;
+  });
+}
+
 /// For a reduction, whose result has size 1 on the reduced axes: by rows if axis 0 is not reduced.
 inline Joining by_kept_axes(const Call& call) {
   const Body& x = call.input(0);
   const OutputSpec& y = call.specs[0];
-  if (x.rank != y.rank || x.rank == max_rank) return {};
+  if (x.rank != y.rank || x.rank == max_rank || !has_logical_order(call)) return {};
   bool rows = x.rank > 0 && x.dims[0] == y.dims[0];
   return {.by = rows ? Joining::By::rows : Joining::By::stacked};
 }
@@ -46,7 +57,7 @@ inline Joining by_matrices(const Call& call) {
 
 /// Stacked, for an op along one axis, which AxisAttributes or attributes that begin with an axis name.
 inline Joining stacked_beside_axis(const Call& call) {
-  if (call.input(0).rank == max_rank) return {};
+  if (call.input(0).rank == max_rank || !has_logical_order(call)) return {};
   return {.by = Joining::By::stacked, .attributes = [](std::span<std::byte> attributes, std::int64_t) {
             ++*reinterpret_cast<std::int64_t*>(attributes.data());
           }};
@@ -56,6 +67,7 @@ inline Joining stacked_beside_axis(const Call& call) {
 /// is axis 0.
 inline Joining by_other_axes(const Call& call) {
   std::int64_t axis = *reinterpret_cast<const std::int64_t*>(call.attribute_bytes.data());
+  if (!has_logical_order(call)) return {};
   return axis > 0 ? by_rows(call) : stacked_beside_axis(call);
 }
 

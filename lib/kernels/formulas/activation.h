@@ -182,4 +182,38 @@ struct HardtanhGradient {
   }
 };
 
+struct Hardsigmoid {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    return Clamp()(x + V(3), V(0), V(6)) / V(6);
+  }
+};
+struct HardsigmoidGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x) const {
+    return HardtanhGradient()(d / V(6), x, V(-3), V(3));
+  }
+};
+
+struct Hardshrink {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x, V lambda) const {
+    using std::abs;
+    return select(abs(x) <= lambda, V(0), x);
+  }
+};
+struct Softshrink {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x, V lambda) const {
+    return x - Clamp()(x, -lambda, lambda);
+  }
+};
+struct ShrinkGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x, V lambda) const {
+    using std::abs;
+    return select(abs(x) <= lambda, V(0), d);
+  }
+};
+
 }  // namespace reel::formulas::inline REEL_TARGET

@@ -12,6 +12,7 @@
 #include "../joining.h"
 #include "../registry.h"
 #include "attributes.h"
+#include "elementwise.h"
 
 namespace reel {
 
@@ -45,7 +46,7 @@ template <const OpInfo& fused, Tensor (*composed)(const Tensor& d, const Tensor&
 void accumulate_gradient(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0);
   if (!g.recording())
-    return g.accumulate(0, invoke(fused, {&d, &x}, {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
+    return g.accumulate(0, invoke(fused, {&d, &x}, ElementwiseSpec({&d, &x}, x.body(), x.dtype()), g.where(), g.attribute_bytes()));
   const auto& [first, second] = g.attributes<ActivationAttributes>();
   g.accumulate(0, composed(d, x, first, second));
 }
@@ -53,7 +54,7 @@ void accumulate_gradient(Gradient& g) {
 Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0) {
   const Tensor& tensor = tensor_of(op.name, x);
   check_floating(op.name, tensor, x.location());
-  return invoke(op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
+  return invoke(op, {&tensor}, ElementwiseSpec({&tensor}, tensor.body(), tensor.dtype()), x.location(),
                 bytes_of(ActivationAttributes{first, second}));
 }
 
@@ -262,6 +263,55 @@ constexpr OpInfo softsign_op{
 
 Tensor softsign(const Arg& x) { return run(softsign_op, x); }
 
+// y = min(max(x + 3, 0), 6) / 6;  dx = d / 6 where −3 < x < 3, else 0
+
+constexpr OpInfo hardsigmoid_gradient_op = fused_gradient<formulas::Hardsigmoid>("hardsigmoid_gradient");
+
+constexpr OpInfo hardsigmoid_op{
+    .name = "hardsigmoid",
+    .forward = forward<formulas::Hardsigmoid>,
+    .gradient = accumulate_gradient<hardsigmoid_gradient_op,
+                                    [](const Tensor& d, const Tensor& x, double, double) {
+                                      return where(logical_or(x <= -3.0, x >= 3.0), 0.0, d / 6.0);
+                                    }>,
+    .saves_input_for = {inputs({0})},
+    .joining = by_elements,
+};
+
+Tensor hardsigmoid(const Arg& x) { return run(hardsigmoid_op, x); }
+
+// y = 0 where |x| ≤ λ; else x for hardshrink, and x ∓ λ for softshrink;  dx = d where |x| > λ, else 0
+
+namespace {
+
+Tensor composed_shrink_gradient(const Tensor& d, const Tensor& x, double lambda, double) {
+  return where(abs(x) <= lambda, 0.0, d);
+}
+
+template <class F, const OpInfo& gradient>
+constexpr OpInfo shrink_op(const char* name) {
+  return {.name = name,
+          .forward = forward<F>,
+          .gradient = accumulate_gradient<gradient, composed_shrink_gradient>,
+          .saves_input_for = {inputs({0})},
+          .joining = by_elements};
+}
+
+Tensor shrink(const OpInfo& op, const Arg& x, double lambda) {
+  tensor_of(op.name, x);
+  if (!(lambda >= 0)) fail<Error>(op.name, x.location(), "lambda is {}, not at least 0", lambda);
+  return run(op, x, lambda);
+}
+
+}  // namespace
+
+constexpr OpInfo shrink_gradient_op = fused_gradient<formulas::Hardshrink>("shrink_gradient");
+constexpr OpInfo hardshrink_op = shrink_op<formulas::Hardshrink, shrink_gradient_op>("hardshrink");
+constexpr OpInfo softshrink_op = shrink_op<formulas::Softshrink, shrink_gradient_op>("softshrink");
+
+Tensor hardshrink(const Arg& x, ShrinkOptions options) { return shrink(hardshrink_op, x, options.lambda); }
+Tensor softshrink(const Arg& x, ShrinkOptions options) { return shrink(softshrink_op, x, options.lambda); }
+
 // glu: y = a σ(b)
 
 Tensor glu(const Arg& x, int axis) {
@@ -296,7 +346,12 @@ OpList detail::activation_ops() {
                                           &hardswish_op,
                                           &hardswish_gradient_op,
                                           &softsign_op,
-                                          &softsign_gradient_op};
+                                          &softsign_gradient_op,
+                                          &hardsigmoid_op,
+                                          &hardsigmoid_gradient_op,
+                                          &hardshrink_op,
+                                          &softshrink_op,
+                                          &shrink_gradient_op};
   return ops;
 }
 

@@ -30,19 +30,7 @@ struct Activated {
   DType dtype;
 };
 
-double checked_lambda(const char* op, double lambda, Location where) {
-  if (!(lambda >= 0)) fail<Error>(op, where, "lambda is {}, not at least 0", lambda);
-  return lambda;
-}
-
 }  // namespace
-
-// hardsigmoid: y = min(max(x + 3, 0), 6) / 6
-
-Tensor hardsigmoid(const Arg& x) {
-  Activated given("hardsigmoid", x);
-  return to_if_needed(hardtanh(widened(given.tensor) + 3.0, {.low = 0, .high = 6}) / 6.0, given.dtype);
-}
 
 // logsigmoid: y = −log(1 + e^−x)
 
@@ -60,23 +48,6 @@ Tensor celu(const Arg& x, CeluOptions options) {
   // The exponential must be finite where it is masked, too.
   Tensor below = expm1(where(positive, 0.0, wide) / options.alpha) * options.alpha;
   return to_if_needed(where(positive, wide, below), given.dtype);
-}
-
-// softshrink: y = x − min(max(x, −λ), λ)
-
-Tensor softshrink(const Arg& x, ShrinkOptions options) {
-  Activated given("softshrink", x);
-  double lambda = checked_lambda("softshrink", options.lambda, given.where);
-  Tensor wide = widened(given.tensor);
-  return to_if_needed(wide - clamp(wide, -lambda, lambda), given.dtype);
-}
-
-// hardshrink: y = 0 where |x| ≤ λ, else x
-
-Tensor hardshrink(const Arg& x, ShrinkOptions options) {
-  Activated given("hardshrink", x);
-  double lambda = checked_lambda("hardshrink", options.lambda, given.where);
-  return where(abs(given.tensor) <= lambda, 0.0, given.tensor);
 }
 
 // prelu: y = x where x > 0, else w x

@@ -165,7 +165,7 @@ void concat(const View& out, std::span<const View* const> parts, int axis) {
 }
 
 void convert_all(const View& out, const View& x) {
-  Iteration<2> iteration({&out, &x});
+  Iteration<2> iteration({&out, &x}, MemoryOrder(out.dims, out.strides, out.rank));
   std::int64_t to_stride = iteration.strides[0][0], from_stride = iteration.strides[1][0];
   auto to_size = static_cast<std::int64_t>(size_of(out.dtype)), from_size = static_cast<std::int64_t>(size_of(x.dtype));
   ConvertRow convert = row_converter(out.dtype, x.dtype);

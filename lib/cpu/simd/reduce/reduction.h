@@ -144,6 +144,8 @@ class ReductionPlan {
   /// With fewer elements than this, a call per group would cost more than a copy to beside those of other groups.
   static constexpr std::int64_t few_elements = 32;
 
+  static constexpr std::int64_t most_folded = 128;
+
   // Adjacent results: columns of one group, or all columns of some groups.
   struct Chunk {
     std::int64_t first, results;
@@ -174,15 +176,23 @@ class ReductionPlan {
     columns_.add(groups_);
     groups_ = JoinedAxes();
   }
-  bool is_line() const { return fold_ == line_columns && columns_.count() == 1; }
+  // By how much an operation folds columns: long lines by more, unless it takes them in registers.
+  template <class Op, class Wide>
+  std::int64_t fold_of(const Op&) const {
+    return is_line_ && rows_.count() >= 2048 && !takes_lines<Op, Wide> ? most_folded : fold_;
+  }
+  template <class Op, class Wide>
+  static constexpr bool takes_lines = requires(Op op, const Wide* x) { op.take_line(x, 0, 0, 0); };
   static void add(JoinedAxes& axes, const View& x, int axis) {
     if (x.dims[axis] != 1) axes.add(x.dims[axis], x.strides[axis]);
   }
 
   void choose_columns() {
     std::int64_t count = rows_.count(), width = columns_.count();
-    if (width == 1 && !takes_groups_) fold_ = line_columns;
-    std::int64_t folded = count * width < 2048 ? 16 : 128;  // the cost of a fold grows with its width
+    is_line_ = width == 1 && !takes_groups_;
+    if (is_line_) fold_ = line_columns;
+    // The cost of a fold grows with its width.
+    std::int64_t folded = count * width < 2048 ? line_columns : most_folded;
     if (width > 1 && !takes_groups_)
       while (2 * fold_ * width <= folded && 2 * fold_ <= count / 4) fold_ *= 2;
     plain_ = rows_.is_even() && columns_.is_even() && columns_.stride() == 1 &&
@@ -210,7 +220,8 @@ class ReductionPlan {
     std::int64_t wanted = std::min(elements / part_elements, most_pieces);
     piece_ = (units + wanted - 1) / wanted;
     // Each piece has whole groups of rows.
-    if (repeats_.count() == 1) piece_ = (piece_ + 8 * fold_ - 1) / (8 * fold_) * (8 * fold_);
+    std::int64_t group = 8 * (is_line_ ? most_folded : fold_);
+    if (repeats_.count() == 1) piece_ = (piece_ + group - 1) / group * group;
     pieces_ = (units + piece_ - 1) / piece_;
   }
 
@@ -252,9 +263,9 @@ class ReductionPlan {
 
   template <class Wide, class Op>
   void reduce_piece(const Reader<Wide>& reader, Op& op, const Chunk& chunk, std::int64_t piece) const {
-    std::int64_t begin = piece * piece_, width = chunk.width;
-    if constexpr (requires { op.reduce_line(begin, reader.plain(), begin); })
-      if (is_line() && plain_ && reader.plain() && repeats_.count() == 1) {
+    std::int64_t begin = piece * piece_, width = chunk.width, fold = fold_of<Op, Wide>(op);
+    if constexpr (takes_lines<Op, Wide>)
+      if (is_line_ && plain_ && reader.plain() && repeats_.count() == 1) {
         std::int64_t count = std::min(piece_, rows_.count() - begin);
         for (std::int64_t g = 0; g < chunk.groups; ++g)
           op.reduce_line(g, reader.plain() + groups_.offset(chunk.group + g) + begin, count);
@@ -262,20 +273,20 @@ class ReductionPlan {
       }
     for (std::int64_t g = 0; g < chunk.groups; ++g) {
       std::int64_t offset = groups_.offset(chunk.group + g), count = rows_.count();
-      op.start(g * width * fold_, chunk.first + g * width, width, fold_);
+      op.start(g * width * fold, chunk.first + g * width, width, fold);
       if (repeats_.count() == 1) {
         take_rows(reader, op, offset, chunk, begin, std::min(piece_, count - begin), 0);
       } else {
         std::int64_t here = std::min(piece_, repeats_.count() - begin);
         repeats_.for_each_part(begin, here, [&](std::int64_t first, std::int64_t along, std::int64_t length) {
-          if constexpr (requires { op.take_line(reader.plain(), count, length, along); })
-            if (is_line() && plain_ && reader.plain())
+          if constexpr (takes_lines<Op, Wide>)
+            if (is_line_ && plain_ && reader.plain())
               return op.take_line(reader.plain() + offset + along, count, length, repeats_.stride());
           for (std::int64_t i = 0; i < length; ++i)
             take_rows(reader, op, offset + along + i * repeats_.stride(), chunk, 0, count, (first + i) * count);
         });
       }
-      op.fold(g * width, width, fold_);
+      op.fold(g * width, width, fold);
     }
   }
 
@@ -288,10 +299,10 @@ class ReductionPlan {
       return take_packed(op, from, rows_.stride(), chunk.width, count, position + first);
     }
     Wide tile[tile_elements];
-    if constexpr (requires { op.take_line(tile, count, count, count); })
-      if (is_line() && rows_.stride() == 1 && reader.plain())
+    if constexpr (takes_lines<Op, Wide>)
+      if (is_line_ && rows_.stride() == 1 && reader.plain())
         return take_line_parts(op, reader.plain() + offset, first, count, tile);
-    std::int64_t height = tile_elements / (chunk.width * fold_) / 8 * 8 * fold_;
+    std::int64_t fold = fold_of<Op, Wide>(op), height = tile_elements / (chunk.width * fold) / 8 * 8 * fold;
     for (std::int64_t i = 0; i < count; i += height) {
       std::int64_t here = std::min(height, count - i);
       reader.gather(tile, offset, rows_, first + i, here, columns_, chunk.column, chunk.width);
@@ -323,17 +334,17 @@ class ReductionPlan {
   template <class Wide, class Op>
   void take_packed(Op& op, const Wide* from, std::int64_t stride, std::int64_t width, std::int64_t count,
                    std::int64_t position) const {
-    if constexpr (requires { op.take_line(from, count, count, count); })
-      if (is_line()) return op.take_line(from, count, 1, 0);
-    std::int64_t rows = count / fold_, rest = count % fold_;
-    op.take(from, fold_ * stride, rows, width * fold_, position);
-    if (rest) op.take(from + rows * fold_ * stride, 0, 1, rest * width, position + rows * fold_);
+    if constexpr (takes_lines<Op, Wide>)
+      if (is_line_) return op.take_line(from, count, 1, 0);
+    std::int64_t fold = fold_of<Op, Wide>(op), rows = count / fold, rest = count % fold;
+    op.take(from, fold * stride, rows, width * fold, position);
+    if (rest) op.take(from + rows * fold * stride, 0, 1, rest * width, position + rows * fold);
   }
 
   JoinedAxes columns_, rows_, groups_, repeats_;
   std::int64_t length_, elements_;
   std::int64_t fold_ = 1;
-  bool plain_, takes_groups_;
+  bool plain_, takes_groups_, is_line_;
   std::int64_t chunk_width_, chunks_in_group_, chunks_;
   std::int64_t batch_ = 1;
   std::int64_t piece_, pieces_ = 1;

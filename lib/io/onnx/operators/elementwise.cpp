@@ -224,6 +224,21 @@ void write_softsign(Writer& w) {
   w.result(e.div(w.in(0), e.add(e.number(1), w.node("Abs", {w.in(0)}))));
 }
 
+void write_hardsigmoid(Writer& w) {
+  Expression e = of(w);
+  std::string shifted = w.node("Max", {e.add(w.in(0), e.number(3)), e.number(0)});
+  w.result(e.div(w.node("Min", {shifted, e.number(6)}), e.number(6)));
+}
+template <bool soft>
+void write_shrink(Writer& w) {
+  Expression e = of(w);
+  double lambda = numbers_of(w).first;
+  std::string x = w.in(0);
+  std::string near = w.node("Min", {w.node("Max", {x, e.number(-lambda)}), e.number(lambda)});
+  if (soft) return w.result(e.sub(x, near));
+  w.result(e.where(w.node("Equal", {x, near}), e.number(0), x));
+}
+
 void write_to(Writer& w) {
   if (w.tensor(0).dtype() == w.out().dtype()) return write_identity(w);
   w.result(w.cast(w.in(0), w.out().dtype()));
@@ -356,6 +371,9 @@ std::span<const Operator> elementwise_operators() {
       {.ops = "mish", .write = write_mish},
       {.ops = "hardswish", .write = write_hardswish},
       {.ops = "softsign", .write = write_softsign},
+      {.ops = "hardsigmoid", .write = write_hardsigmoid},
+      {.ops = "hardshrink", .write = write_shrink<false>},
+      {.ops = "softshrink", .write = write_shrink<true>},
       {"to", "Cast", convert_to, write_to},
       {"copy stop_gradient", "Identity", run_identity},
       {.ops = "copy_", .write = write_copy_in_place},
