@@ -47,7 +47,10 @@ class ExtremeColumns {
                     [&](std::int64_t j, V v) { best[j / V::lanes] = v.raw; });
     for (std::int64_t half = parts / 2; half >= 1; half /= 2)
       for (std::int64_t p = 0; p < half; ++p) best[p] = better(V(best[p]), V(best[p + half])).raw;
-    best_[at] = join_lanes(V(best[0]), [](auto a, auto b) { return better_of(a, b); });
+    V all = best[0];
+    bool has_nan = !hn::AllTrue(typename V::Tag(), all == all);
+    best_[at] = has_nan ? join_lanes(all, [](auto a, auto b) { return better_of(a, b); })
+                        : join_lanes(all, [](auto a, auto b) { return (largest ? a > b : a < b) ? a : b; });
   }
   void fold(std::int64_t to, std::int64_t width, std::int64_t fold) {
     A* best = best_ + at_;

@@ -32,9 +32,10 @@
 
 namespace reel::detail::inline REEL_TARGET {
 
-inline constexpr std::int64_t most_columns = 512;
+inline constexpr std::int64_t most_columns = 256;
 inline constexpr std::int64_t line_columns = 16;
-inline constexpr std::int64_t tile_elements = 8 * most_columns;
+inline constexpr std::int64_t rows_together = 16;  // operations may join so many rows before they join them with others
+inline constexpr std::int64_t tile_elements = rows_together * most_columns;
 
 /// Stores results in the dtype of the output.
 template <class Wide>
@@ -220,7 +221,7 @@ class ReductionPlan {
     std::int64_t wanted = std::min(elements / part_elements, most_pieces);
     piece_ = (units + wanted - 1) / wanted;
     // Each piece has whole groups of rows.
-    std::int64_t group = 8 * (is_line_ ? most_folded : fold_);
+    std::int64_t group = rows_together * (is_line_ ? most_folded : fold_);
     if (repeats_.count() == 1) piece_ = (piece_ + group - 1) / group * group;
     pieces_ = (units + piece_ - 1) / piece_;
   }
@@ -302,7 +303,7 @@ class ReductionPlan {
     if constexpr (takes_lines<Op, Wide>)
       if (is_line_ && rows_.stride() == 1 && reader.plain())
         return take_line_parts(op, reader.plain() + offset, first, count, tile);
-    std::int64_t fold = fold_of<Op, Wide>(op), height = tile_elements / (chunk.width * fold) / 8 * 8 * fold;
+    std::int64_t fold = fold_of<Op, Wide>(op), height = tile_elements / (chunk.width * fold) / rows_together * rows_together * fold;
     for (std::int64_t i = 0; i < count; i += height) {
       std::int64_t here = std::min(height, count - i);
       reader.gather(tile, offset, rows_, first + i, here, columns_, chunk.column, chunk.width);

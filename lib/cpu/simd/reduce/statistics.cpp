@@ -38,7 +38,7 @@ class MappedSum {
   }
   void take(const A* rows, std::int64_t stride, std::int64_t count, std::int64_t columns, std::int64_t position) {
     A mapped[tile_elements];
-    std::int64_t height = tile_elements / columns / 8 * 8;  // whole groups of rows, as `sum_` takes them
+    std::int64_t height = tile_elements / columns / rows_together * rows_together;
     for (std::int64_t i = 0; i < count; i += height) {
       std::int64_t here = std::min(height, count - i);
       mapping_->map(mapped, rows + i * stride, stride, here, columns, given_ + at_, mapping_->power);

@@ -2,15 +2,16 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "../vector/vector.h"
 #include "reduction.h"
 
 namespace reel::detail::inline REEL_TARGET {
 
-/// Column sums, as a reduction of reduction.h. Eight rows are added in pairs, and the rounding error of adding such a
-/// group to the total is accumulated and added at the end: the error does not grow with the number of rows. Folded
-/// columns are added in pairs.
+/// Column sums, as a reduction of reduction.h. Sixteen rows, of a line eight, are added in pairs, and the rounding error of
+/// adding such a group to the total is accumulated and added at the end: the error does not grow with the number of rows.
+/// Folded columns are added in pairs.
 template <class A>
 class SumColumns {
  public:
@@ -24,30 +25,17 @@ class SumColumns {
     std::fill_n(total_ + at, width * fold, Number(0));
     std::fill_n(lost_ + at, width * fold, Number(0));
   }
-  [[gnu::noinline]] void take(const A* __restrict rows, std::int64_t stride, std::int64_t count, std::int64_t columns,
-                              std::int64_t) {
-    Number* __restrict total = total_ + at_, * __restrict lost = lost_ + at_;
+  void take(const A* rows, std::int64_t stride, std::int64_t count, std::int64_t columns, std::int64_t) {
     std::int64_t i = 0;
     bool is_long = count * columns * static_cast<std::int64_t>(sizeof(A)) >= least_prefetched_bytes;
     // Rows without gaps are followed by those of the next call.
-    std::int64_t last = is_large_ && stride == columns ? count : is_long ? count - 8 * (groups_ahead + 1) : -1;
-    for (; i + 8 <= count; i += 8) {
-      if (i <= last) prefetch(rows + (i + 8 * groups_ahead) * stride, stride, columns);
-      const A *r0 = rows + i * stride, *r1 = r0 + stride, *r2 = r1 + stride, *r3 = r2 + stride;
-      const A *r4 = r3 + stride, *r5 = r4 + stride, *r6 = r5 + stride, *r7 = r6 + stride;
-      for (std::int64_t j = 0; j < columns; ++j) {
-        Number low = (Number(r0[j]) + Number(r1[j])) + (Number(r2[j]) + Number(r3[j]));
-        Number high = (Number(r4[j]) + Number(r5[j])) + (Number(r6[j]) + Number(r7[j]));
-        add(total[j], lost[j], low + high);
-      }
+    std::int64_t last = is_large_ && stride == columns ? count : is_long ? count - (rows_ahead + 16) : -1;
+    for (; i + 16 <= count; i += 16) {
+      if (i <= last) prefetch(rows + (i + rows_ahead) * stride, stride, columns);
+      take_group<16>(rows + i * stride, stride, columns);
     }
-    for (; i + 4 <= count; i += 4) {
-      const A *r0 = rows + i * stride, *r1 = r0 + stride, *r2 = r1 + stride, *r3 = r2 + stride;
-      for (std::int64_t j = 0; j < columns; ++j)
-        add(total[j], lost[j], (Number(r0[j]) + Number(r1[j])) + (Number(r2[j]) + Number(r3[j])));
-    }
-    for (; i < count; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) add(total[j], lost[j], Number(rows[i * stride + j]));
+    for (; i + 4 <= count; i += 4) take_group<4>(rows + i * stride, stride, columns);
+    for (; i < count; ++i) take_group<1>(rows + i * stride, stride, columns);
   }
   [[gnu::noinline]] void take_line(const A* x, std::int64_t count, std::int64_t times, std::int64_t stride) {
     Line line(reinterpret_cast<Lane*>(total_ + at_), reinterpret_cast<Lane*>(lost_ + at_));
@@ -97,10 +85,47 @@ class SumColumns {
   // Processors do not foresee eight streams that alternate within a page: fetched ahead into the second-level cache, they
   // reach the speed of a plain loop, see "Sums" in tools/benchmark/README.md.
   static constexpr std::int64_t least_prefetched_bytes = std::int64_t{1} << 17;
-  static constexpr std::int64_t groups_ahead = 4;
+  static constexpr std::int64_t rows_ahead = 32;
 
-  // Sums of a line's columns, with the elements as numbers that wrap around.
+  // The elements, as numbers that wrap around.
   using Lane = std::conditional_t<std::is_integral_v<A>, std::int64_t, A>;
+  using V = Vector<Lane>;
+
+  // The sum in pairs of vectors that are a stride apart. Multiples of the stride are few, so that all stay in registers.
+  template <int rows, class Load>
+  HWY_INLINE static V pairwise(const Lane* p, std::int64_t stride, Load load) {
+    if constexpr (rows == 1) {
+      return load(p);
+    } else if constexpr (rows == 4) {
+      return (load(p) + load(p + stride)) + (load(p + 2 * stride) + load(p + 3 * stride));
+    } else {
+      return pairwise<rows / 2>(p, stride, load) + pairwise<rows / 2>(p + rows / 2 * stride, stride, load);
+    }
+  }
+  template <int rows>
+  [[gnu::noinline]] void take_group(const A* given, std::int64_t stride, std::int64_t columns) {
+    auto* from = reinterpret_cast<const Lane*>(given);
+    auto* total = reinterpret_cast<Lane*>(total_ + at_);
+    auto* lost = reinterpret_cast<Lane*>(lost_ + at_);
+    auto take = [&](std::int64_t j, auto load) {
+      V sum = load(total + j), error = load(lost + j);
+      add(sum, error, pairwise<rows>(from + j, stride, load));
+      return std::pair(sum, error);
+    };
+    std::int64_t j = 0;
+    for (; j + V::lanes <= columns; j += V::lanes) {
+      auto [sum, error] = take(j, [](const Lane* p) { return V::load(p); });
+      sum.store(total + j);
+      error.store(lost + j);
+    }
+    if (std::int64_t rest = columns - j) {
+      auto [sum, error] = take(j, [=](const Lane* p) { return V::load(p, rest); });
+      sum.store(total + j, rest);
+      error.store(lost + j, rest);
+    }
+  }
+
+  // Sums of a line's columns.
   class Line {
    public:
     Line() : Line(V(0)) {}
@@ -136,7 +161,6 @@ class SumColumns {
     }
 
    private:
-    using V = Vector<Lane>;
     static constexpr int parts = static_cast<int>(line_columns / V::lanes);
 
     explicit Line(V zero) {
@@ -176,7 +200,7 @@ class SumColumns {
       for (std::int64_t i = 0; i < count; i += group) {
         if constexpr (prefetches)
           for (std::int64_t k = 0; k < group; k += 64 / sizeof(A))
-            __builtin_prefetch(x + i + groups_ahead * group + k, 0, 2);
+            __builtin_prefetch(x + i + rows_ahead * line_columns + k, 0, 2);
         for (int p = 0; p < parts; ++p) {
           const Lane* from = x + i + p * V::lanes;
           add(p, four(from) + four(from + 4 * line_columns));
@@ -201,7 +225,7 @@ class SumColumns {
 
   static void prefetch(const A* rows, std::int64_t stride, std::int64_t columns) {
     constexpr std::int64_t line = 64 / sizeof(A);
-    for (int row = 0; row < 8; ++row)
+    for (int row = 0; row < 16; ++row)
       for (std::int64_t j = 0; j < columns; j += line) __builtin_prefetch(rows + row * stride + j, 0, 2);
   }
 
