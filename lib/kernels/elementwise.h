@@ -22,29 +22,29 @@ enum class Operands : std::uint8_t {
   floating_compared,  ///< floating; the result is bool
 };
 
-/// The cost of an element on a CPU, which decides how many elements are worth a second thread: less than 0.4 ns, some 1 ns,
-/// or more than 2 ns.
-enum class Cost : std::uint8_t { cheap, dear, slow };
+/// The grain size on a CPU: a second thread pays from few elements on (fine) where each takes more than 2 ns, from more
+/// (medium) at some 1 ns, and from many (coarse) below 0.4 ns.
+enum class Grain : std::uint8_t { coarse, medium, fine };
 
 }  // namespace reel::detail
 
 namespace reel::detail::inline REEL_TARGET {
 
-template <class F, Operands operands_, Cost cost_, class IntegerF = F>
+template <class F, Operands operands_, Grain grain_, class IntegerF = F>
 struct ElementwiseRow {
   using Formula = F;
   using IntegerFormula = IntegerF;
   static constexpr Operands operands = operands_;
-  static constexpr Cost cost = cost_;
+  static constexpr Grain grain = grain_;
 };
 
 /// An activation function of an element and up to two parameters, with its gradient: f(x, …) and g(d, x, …).
-template <class F, class G, int parameters_, Cost cost_>
+template <class F, class G, int parameters_, Grain grain_>
 struct ActivationRow {
   using Formula = F;
   using Gradient = G;
   static constexpr int parameters = parameters_;
-  static constexpr Cost cost = cost_;
+  static constexpr Grain grain = grain_;
 };
 
 template <class... Rows>
@@ -57,110 +57,110 @@ struct KernelList {
 namespace reel::formulas::inline REEL_TARGET {
 
 using enum detail::Operands;
-using enum detail::Cost;
+using enum detail::Grain;
 using detail::KernelList, detail::ActivationRow;
-template <class F, detail::Operands operands, detail::Cost cost, class IntegerF = F>
-using Row = detail::ElementwiseRow<F, operands, cost, IntegerF>;
+template <class F, detail::Operands operands, detail::Grain grain, class IntegerF = F>
+using Row = detail::ElementwiseRow<F, operands, grain, IntegerF>;
 
 template <class F>
 struct Wrapping;
 
 // clang-format off
 using UnaryRows = KernelList<
-    Row<struct Neg, numbers, cheap, struct WrappingNeg>,
-    Row<struct Abs, numbers, cheap, struct WrappingAbs>,
-    Row<struct Sign, numbers, cheap, struct IntegerSign>,
-    Row<struct Square, numbers, cheap, struct WrappingSquare>,
-    Row<struct Relu, numbers, cheap>,
-    Row<struct Floor, numbers, cheap, struct Itself>,
-    Row<struct Ceil, numbers, cheap, struct Itself>,
-    Row<struct Round, numbers, cheap, struct Itself>,
-    Row<struct Trunc, numbers, cheap, struct Itself>,
-    Row<struct Reciprocal, floating, cheap>,
-    Row<struct Sqrt, floating, cheap>,
-    Row<struct Rsqrt, floating, cheap>,
+    Row<struct Neg, numbers, coarse, struct WrappingNeg>,
+    Row<struct Abs, numbers, coarse, struct WrappingAbs>,
+    Row<struct Sign, numbers, coarse, struct IntegerSign>,
+    Row<struct Square, numbers, coarse, struct WrappingSquare>,
+    Row<struct Relu, numbers, coarse>,
+    Row<struct Floor, numbers, coarse, struct Itself>,
+    Row<struct Ceil, numbers, coarse, struct Itself>,
+    Row<struct Round, numbers, coarse, struct Itself>,
+    Row<struct Trunc, numbers, coarse, struct Itself>,
+    Row<struct Reciprocal, floating, coarse>,
+    Row<struct Sqrt, floating, coarse>,
+    Row<struct Rsqrt, floating, coarse>,
 
-    Row<struct Exp, floating, dear>,
-    Row<struct Expm1, floating, dear>,
-    Row<struct Log, floating, dear>,
-    Row<struct Log1p, floating, dear>,
-    Row<struct Log2, floating, dear>,
-    Row<struct Sinh, floating, dear>,
-    Row<struct Cosh, floating, dear>,
-    Row<struct Tanh, floating, dear>,
-    Row<struct Sigmoid, floating, dear>,
-    Row<struct Exp2, floating, dear>,
-    Row<struct Log10, floating, dear>,
-    Row<struct Asinh, floating, dear>,
-    Row<struct Acosh, floating, dear>,
-    Row<struct Atanh, floating, dear>,
-    Row<struct Logit, floating, dear>,
+    Row<struct Exp, floating, medium>,
+    Row<struct Expm1, floating, medium>,
+    Row<struct Log, floating, medium>,
+    Row<struct Log1p, floating, medium>,
+    Row<struct Log2, floating, medium>,
+    Row<struct Sinh, floating, medium>,
+    Row<struct Cosh, floating, medium>,
+    Row<struct Tanh, floating, medium>,
+    Row<struct Sigmoid, floating, medium>,
+    Row<struct Exp2, floating, medium>,
+    Row<struct Log10, floating, medium>,
+    Row<struct Asinh, floating, medium>,
+    Row<struct Acosh, floating, medium>,
+    Row<struct Atanh, floating, medium>,
+    Row<struct Logit, floating, medium>,
 
-    Row<struct Sin, floating, dear>,
-    Row<struct Cos, floating, dear>,
-    Row<struct Tan, floating, dear>,
-    Row<struct Asin, floating, dear>,
-    Row<struct Acos, floating, dear>,
-    Row<struct Atan, floating, dear>,
-    Row<struct Sinc, floating, dear>,
+    Row<struct Sin, floating, medium>,
+    Row<struct Cos, floating, medium>,
+    Row<struct Tan, floating, medium>,
+    Row<struct Asin, floating, medium>,
+    Row<struct Acos, floating, medium>,
+    Row<struct Atan, floating, medium>,
+    Row<struct Sinc, floating, medium>,
 
-    Row<struct Erf, floating, dear>,
-    Row<struct Erfinv, floating, slow>,
-    Row<struct Lgamma, floating, slow>,
-    Row<struct Digamma, floating, slow>,
-    Row<struct Erfc, floating, slow>,
-    Row<struct I0, floating, slow>,
-    Row<struct I1, floating, slow>,
+    Row<struct Erf, floating, medium>,
+    Row<struct Erfinv, floating, fine>,
+    Row<struct Lgamma, floating, fine>,
+    Row<struct Digamma, floating, fine>,
+    Row<struct Erfc, floating, fine>,
+    Row<struct I0, floating, fine>,
+    Row<struct I1, floating, fine>,
 
-    Row<struct LogicalNot, compared, cheap>,
-    Row<struct IsNan, floating_compared, cheap>,
-    Row<struct IsInfinite, floating_compared, cheap>,
-    Row<struct IsFinite, floating_compared, cheap>>;
+    Row<struct LogicalNot, compared, coarse>,
+    Row<struct IsNan, floating_compared, coarse>,
+    Row<struct IsInfinite, floating_compared, coarse>,
+    Row<struct IsFinite, floating_compared, coarse>>;
 
 using BinaryRows = KernelList<
-    Row<struct Add, numbers_and_bools, cheap, Wrapping<Add>>,
-    Row<struct Sub, numbers, cheap, Wrapping<Sub>>,
-    Row<struct Mul, numbers_and_bools, cheap, Wrapping<Mul>>,
-    Row<struct Div, floating, cheap>,
-    Row<struct Maximum, numbers_and_bools, cheap>,
-    Row<struct Minimum, numbers_and_bools, cheap>,
-    Row<struct TanhGradient, floating, cheap>,
-    Row<struct SigmoidGradient, floating, cheap>,
-    Row<struct ReluGradient, floating, cheap>,
-    Row<struct FloorDivide, numbers, dear, struct IntegerQuotient>,
-    Row<struct Mod, numbers, dear, struct IntegerMod>,
-    Row<struct Pow, numbers, slow, struct IntegerPow>,
-    Row<struct Logaddexp, floating, dear>,
-    Row<struct Atan2, floating, dear>,
+    Row<struct Add, numbers_and_bools, coarse, Wrapping<Add>>,
+    Row<struct Sub, numbers, coarse, Wrapping<Sub>>,
+    Row<struct Mul, numbers_and_bools, coarse, Wrapping<Mul>>,
+    Row<struct Div, floating, coarse>,
+    Row<struct Maximum, numbers_and_bools, coarse>,
+    Row<struct Minimum, numbers_and_bools, coarse>,
+    Row<struct TanhGradient, floating, coarse>,
+    Row<struct SigmoidGradient, floating, coarse>,
+    Row<struct ReluGradient, floating, coarse>,
+    Row<struct FloorDivide, numbers, medium, struct IntegerQuotient>,
+    Row<struct Mod, numbers, medium, struct IntegerMod>,
+    Row<struct Pow, numbers, fine, struct IntegerPow>,
+    Row<struct Logaddexp, floating, medium>,
+    Row<struct Atan2, floating, medium>,
 
-    Row<struct Equal, compared, cheap>,
-    Row<struct NotEqual, compared, cheap>,
-    Row<struct Less, compared, cheap>,
-    Row<struct LessEqual, compared, cheap>,
-    Row<struct LogicalAnd, compared, cheap>,
-    Row<struct LogicalOr, compared, cheap>,
-    Row<struct LogicalXor, compared, cheap>,
+    Row<struct Equal, compared, coarse>,
+    Row<struct NotEqual, compared, coarse>,
+    Row<struct Less, compared, coarse>,
+    Row<struct LessEqual, compared, coarse>,
+    Row<struct LogicalAnd, compared, coarse>,
+    Row<struct LogicalOr, compared, coarse>,
+    Row<struct LogicalXor, compared, coarse>,
 
-    Row<struct BitwiseAnd, integers_and_bools, cheap>,
-    Row<struct BitwiseOr, integers_and_bools, cheap>,
-    Row<struct BitwiseXor, integers_and_bools, cheap>,
-    Row<struct LeftShift, integers, cheap>,
-    Row<struct RightShift, integers, cheap>>;
+    Row<struct BitwiseAnd, integers_and_bools, coarse>,
+    Row<struct BitwiseOr, integers_and_bools, coarse>,
+    Row<struct BitwiseXor, integers_and_bools, coarse>,
+    Row<struct LeftShift, integers, coarse>,
+    Row<struct RightShift, integers, coarse>>;
 
 using ActivationRows = KernelList<
-    ActivationRow<struct LeakyRelu, struct LeakyReluGradient, 1, cheap>,
-    ActivationRow<struct Gelu, struct GeluGradient, 0, dear>,
-    ActivationRow<struct TanhGelu, struct TanhGeluGradient, 0, dear>,
-    ActivationRow<struct Silu, struct SiluGradient, 0, dear>,
-    ActivationRow<struct Elu, struct EluGradient, 2, dear>,
-    ActivationRow<struct Softplus, struct SoftplusGradient, 2, dear>,
-    ActivationRow<struct Clamp, struct HardtanhGradient, 2, cheap>,
-    ActivationRow<struct Mish, struct MishGradient, 0, dear>,
-    ActivationRow<struct Hardswish, struct HardswishGradient, 0, cheap>,
-    ActivationRow<struct Softsign, struct SoftsignGradient, 0, cheap>,
-    ActivationRow<struct Hardsigmoid, struct HardsigmoidGradient, 0, cheap>,
-    ActivationRow<struct Hardshrink, struct ShrinkGradient, 1, cheap>,
-    ActivationRow<struct Softshrink, struct ShrinkGradient, 1, cheap>>;
+    ActivationRow<struct LeakyRelu, struct LeakyReluGradient, 1, coarse>,
+    ActivationRow<struct Gelu, struct GeluGradient, 0, medium>,
+    ActivationRow<struct TanhGelu, struct TanhGeluGradient, 0, medium>,
+    ActivationRow<struct Silu, struct SiluGradient, 0, medium>,
+    ActivationRow<struct Elu, struct EluGradient, 2, medium>,
+    ActivationRow<struct Softplus, struct SoftplusGradient, 2, medium>,
+    ActivationRow<struct Clamp, struct HardtanhGradient, 2, coarse>,
+    ActivationRow<struct Mish, struct MishGradient, 0, medium>,
+    ActivationRow<struct Hardswish, struct HardswishGradient, 0, coarse>,
+    ActivationRow<struct Softsign, struct SoftsignGradient, 0, coarse>,
+    ActivationRow<struct Hardsigmoid, struct HardsigmoidGradient, 0, coarse>,
+    ActivationRow<struct Hardshrink, struct ShrinkGradient, 1, coarse>,
+    ActivationRow<struct Softshrink, struct ShrinkGradient, 1, coarse>>;
 // clang-format on
 
 }  // namespace reel::formulas::inline REEL_TARGET

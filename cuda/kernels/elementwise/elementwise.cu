@@ -65,7 +65,7 @@ template <class Row>
 void add_binary_kernel(KernelTable& table) {
   using F = typename Row::Formula;
   table.binary[binary_place<F>] = row_kernel<Row>;
-  if constexpr (Row::cost == Cost::cheap && Row::operands != Operands::integers &&
+  if constexpr (Row::grain == Grain::coarse && Row::operands != Operands::integers &&
                 Row::operands != Operands::integers_and_bools && Row::operands != Operands::compared)
     table.plain_binary[binary_place<F>] = plain_binary<F>;
 }

@@ -103,7 +103,7 @@ void run_cheap(const View& out, const View& a, const View& b, BlockLoopOptions o
 // Returns true if the operands need no broadcasting, conversion or strides.
 HWY_INLINE bool is_plain(const View& out, const View& a, const View& b) {
   return out.dtype == DType::f32 && out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel &&
-         b.numel == out.numel && out.numel < parallel_from(Cost::cheap);
+         b.numel == out.numel && out.numel < parallel_from(Grain::coarse);
 }
 
 template <class F>
@@ -117,15 +117,15 @@ template <class Row>
 HWY_NOINLINE void binary_loop(const View& out, const View& a, const View& b) {
   using F = typename Row::Formula;
   using IntegerF = typename Row::IntegerFormula;
-  BlockLoopOptions options{.parallel_from = parallel_from(Row::cost)};
+  BlockLoopOptions options{.parallel_from = parallel_from(Row::grain)};
   if constexpr (Row::operands == Operands::numbers_and_bools)
     if (out.dtype == DType::boolean) return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>, options);
   if constexpr (Row::operands != Operands::floating)
     if (!is_floating(out.dtype)) return integer_loop<IntegerF>(out, a, b, options);
-  if constexpr (Row::cost == Cost::cheap)
+  if constexpr (Row::grain == Grain::coarse)
     out.dtype == DType::f64 ? run_cheap<F, double>(out, a, b, options) : run_cheap<F, float>(out, a, b, options);
   else
-    floating_binary<F, Row::cost>(out, a, b);
+    floating_binary<F, Row::grain>(out, a, b);
 }
 
 template <class Row>
@@ -147,10 +147,10 @@ template <class Row>
 void pow_kernel(const View& out, const View& a, const View& b) {
   if (b.numel == 1 && is_floating(b.dtype)) {
     double power = only_element(b);
-    if (power == 2) return floating_unary<formulas::Square, Cost::cheap>(out, a);
-    if (power == 3) return floating_unary<formulas::Cube, Cost::cheap>(out, a);
-    if (power == 0.5) return floating_unary<formulas::RootPower, Cost::cheap>(out, a);
-    if (power == -1) return floating_unary<formulas::Reciprocal, Cost::cheap>(out, a);
+    if (power == 2) return floating_unary<formulas::Square, Grain::coarse>(out, a);
+    if (power == 3) return floating_unary<formulas::Cube, Grain::coarse>(out, a);
+    if (power == 0.5) return floating_unary<formulas::RootPower, Grain::coarse>(out, a);
+    if (power == -1) return floating_unary<formulas::Reciprocal, Grain::coarse>(out, a);
   }
   binary_loop<Row>(out, a, b);
 }
@@ -158,7 +158,7 @@ void pow_kernel(const View& out, const View& a, const View& b) {
 template <class Row>
 void integer_binary(const View& out, const View& a, const View& b) {
   using F = typename Row::Formula;
-  BlockLoopOptions options{.parallel_from = parallel_from(Row::cost)};
+  BlockLoopOptions options{.parallel_from = parallel_from(Row::grain)};
   if constexpr (Row::operands == Operands::integers_and_bools)
     if (out.dtype == DType::boolean) return run_loop(out, {&a, &b}, scalar_loop_2<F, bool, bool>, options);
   integer_loop<F>(out, a, b, options);
@@ -172,7 +172,7 @@ void add_binary_kernel(KernelTable& table) {
     kernel = comparison<F>;
   } else if constexpr (Row::operands == Operands::integers || Row::operands == Operands::integers_and_bools) {
     kernel = integer_binary<Row>;
-  } else if constexpr (Row::cost == Cost::cheap) {
+  } else if constexpr (Row::grain == Grain::coarse) {
     kernel = cheap_binary<Row>;
     table.plain_binary[binary_place<F>] = run_unrolled<F, float>;
   } else if constexpr (std::is_same_v<F, formulas::Pow>) {
@@ -216,55 +216,55 @@ class Number : Immovable {
   View view_;
 };
 
-template <class F, Cost cost>
+template <class F, Grain grain>
 void plain(const View& out, const View& x, double, double) {
-  floating_unary<F, cost>(out, x);
+  floating_unary<F, grain>(out, x);
 }
-template <class F, Cost cost>
+template <class F, Grain grain>
 void plain_gradient(const View& out, const View& d, const View& x, double, double) {
-  floating_binary<F, cost>(out, d, x);
+  floating_binary<F, grain>(out, d, x);
 }
 
-template <class F, Cost cost>
+template <class F, Grain grain>
 void with_one(const View& out, const View& x, double first, double) {
   Number a(first, x.dtype);
   run_loop(out, {&x, a.view()}, x.dtype == DType::f64 ? vector_loop_2<F, double> : vector_loop_2<F, float>,
-           {.parallel_from = parallel_from(cost)});
+           {.parallel_from = parallel_from(grain)});
 }
-template <class F, Cost cost>
+template <class F, Grain grain>
 void one_gradient(const View& out, const View& d, const View& x, double first, double) {
   Number a(first, x.dtype);
   run_loop(out, {&d, &x, a.view()}, x.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>,
-           {.parallel_from = parallel_from(cost)});
+           {.parallel_from = parallel_from(grain)});
 }
 
-template <class F, Cost cost>
+template <class F, Grain grain>
 void with_two(const View& out, const View& x, double first, double second) {
   Number a(first, x.dtype), b(second, x.dtype);
   run_loop(out, {&x, a.view(), b.view()}, x.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>,
-           {.parallel_from = parallel_from(cost)});
+           {.parallel_from = parallel_from(grain)});
 }
-template <class F, Cost cost>
+template <class F, Grain grain>
 void two_gradient(const View& out, const View& d, const View& x, double first, double second) {
   Number a(first, x.dtype), b(second, x.dtype);
   run_loop(out, {&d, &x, a.view(), b.view()},
            x.dtype == DType::f64 ? vector_loop_4<F, double> : vector_loop_4<F, float>,
-           {.parallel_from = parallel_from(cost)});
+           {.parallel_from = parallel_from(grain)});
 }
 
 template <class Row>
 void add_activation_kernels(ActivationKernels& table) {
   using F = typename Row::Formula;
   using G = typename Row::Gradient;
-  constexpr Cost cost = Row::cost;
+  constexpr Grain grain = Row::grain;
   auto& forward = table.forward[activation_place<F>];
   auto& gradient = table.gradient[activation_place<F>];
   if constexpr (Row::parameters == 0)
-    forward = plain<F, cost>, gradient = plain_gradient<G, cost>;
+    forward = plain<F, grain>, gradient = plain_gradient<G, grain>;
   else if constexpr (Row::parameters == 1)
-    forward = with_one<F, cost>, gradient = one_gradient<G, cost>;
+    forward = with_one<F, grain>, gradient = one_gradient<G, grain>;
   else
-    forward = with_two<F, cost>, gradient = two_gradient<G, cost>;
+    forward = with_two<F, grain>, gradient = two_gradient<G, grain>;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void parallel_multiply_add(const View& sum, const View& a, const View& b) {
   auto part = [&](std::int64_t begin, std::int64_t end) {
     multiply_add_typed(sum.as<T>() + begin, a.as<T>() + begin, b.as<T>() + begin, end - begin);
   };
-  if (sum.numel < parallel_from(Cost::cheap)) return part(0, sum.numel);
+  if (sum.numel < parallel_from(Grain::coarse)) return part(0, sum.numel);
   parallel_for(sum.numel, parallel_grain, part);
 }
 

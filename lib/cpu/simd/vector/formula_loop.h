@@ -79,10 +79,10 @@ void scalar_loop_3(void* out, const void* const* inputs, std::int64_t count) {
 }
 
 /// The number of elements from which a second thread, which takes some 5 µs to wake, pays.
-constexpr std::int64_t parallel_from(Cost cost) {
-  switch (cost) {
-    case Cost::cheap: return 1 << 16;
-    case Cost::dear: return 1 << 15;
+constexpr std::int64_t parallel_from(Grain grain) {
+  switch (grain) {
+    case Grain::coarse: return 1 << 16;
+    case Grain::medium: return 1 << 15;
     default: return 1 << 13;
   }
 }
@@ -93,28 +93,28 @@ struct VectorFormula {
   using type = F;
 };
 
-template <class F, Cost cost>
+template <class F, Grain grain>
 void floating_unary(const View& out, const View& x) {
   BlockLoop loop = x.dtype == DType::f64 ? vector_loop_1<F, double> : vector_loop_1<F, float>;
   // x may be a number of f32 beside halves.
   bool half = out.dtype == DType::bf16 || out.dtype == DType::f16;
-  if (out.contiguous && x.contiguous && x.numel == out.numel && !half && out.numel < parallel_from(cost)) [[likely]] {
+  if (out.contiguous && x.contiguous && x.numel == out.numel && !half && out.numel < parallel_from(grain)) [[likely]] {
     const void* input = x.data;
     return loop(out.data, &input, out.numel);
   }
-  run_loop(out, {&x}, loop, {.parallel_from = parallel_from(cost)});
+  run_loop(out, {&x}, loop, {.parallel_from = parallel_from(grain)});
 }
 
-template <class F, Cost cost>
+template <class F, Grain grain>
 void floating_binary(const View& out, const View& a, const View& b) {
   run_loop(out, {&a, &b}, a.dtype == DType::f64 ? vector_loop_2<F, double> : vector_loop_2<F, float>,
-           {.parallel_from = parallel_from(cost)});
+           {.parallel_from = parallel_from(grain)});
 }
 
 template <class Row>
 void number_unary(const View& out, const View& x) {
   using F = typename Row::IntegerFormula;
-  if (is_floating(out.dtype)) return floating_unary<typename Row::Formula, Row::cost>(out, x);
+  if (is_floating(out.dtype)) return floating_unary<typename Row::Formula, Row::grain>(out, x);
   with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { run_loop(out, {&x}, scalar_loop_1<F, T, T>); });
 }
 
@@ -122,14 +122,14 @@ void number_unary(const View& out, const View& x) {
 template <class F>
 void predicate(const View& out, const View& x) {
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
-    run_loop(out, {&x}, scalar_loop_1<F, bool, Wide<T>>, {.parallel_from = parallel_from(Cost::cheap)});
+    run_loop(out, {&x}, scalar_loop_1<F, bool, Wide<T>>, {.parallel_from = parallel_from(Grain::coarse)});
   });
 }
 
 template <class F>
 void comparison(const View& out, const View& a, const View& b) {
   with_type(a.dtype, [&]<class T>(std::type_identity<T>) {
-    run_loop(out, {&a, &b}, scalar_loop_2<F, bool, Wide<T>>, {.parallel_from = parallel_from(Cost::cheap)});
+    run_loop(out, {&a, &b}, scalar_loop_2<F, bool, Wide<T>>, {.parallel_from = parallel_from(Grain::coarse)});
   });
 }
 
@@ -149,7 +149,7 @@ constexpr KernelTable::UnaryKernel unary_kernel() {
   else if constexpr (Row::operands == Operands::numbers)
     return number_unary<Row>;
   else
-    return floating_unary<F, Row::cost>;
+    return floating_unary<F, Row::grain>;
 }
 
 template <class... Rows>
