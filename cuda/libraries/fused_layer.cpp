@@ -8,7 +8,7 @@
 #include <reel/error.h>
 
 #include "../../lib/core/context.h"
-#include "../../lib/core/device_module.h"
+#include "../../lib/core/device/device_module.h"
 #include "../../lib/core/recent_cache.h"
 #include "../../lib/core/tensor_float.h"
 #include "../../lib/kernels/kernel_table.h"

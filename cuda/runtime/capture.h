@@ -8,7 +8,7 @@
 #include <reel/random.h>
 #include <reel/tensor.h>
 
-#include "../../lib/core/device_module.h"
+#include "../../lib/core/device/device_module.h"
 #include "../../lib/kernels/kernel_table.h"
 #include "queue.h"
 

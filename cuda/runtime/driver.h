@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "../../lib/core/device_module.h"
+#include "../../lib/core/device/device_module.h"
 #include "../device/device.h"
 
 struct CUevent_st;

@@ -11,7 +11,7 @@
 
 #include <reel/detail/immovable.h>
 
-#include "../../lib/core/device_module.h"
+#include "../../lib/core/device/device_module.h"
 #include "driver.h"
 
 namespace reel::detail::inline REEL_TARGET {

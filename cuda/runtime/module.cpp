@@ -1,7 +1,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "../../lib/core/device_module.h"
+#include "../../lib/core/device/device_module.h"
 #include "../../lib/core/storage.h"
 #include "../../lib/kernels/optimise.h"
 #include "capture.h"

@@ -54,7 +54,7 @@ std::string in_megabytes(std::size_t bytes) { return fmt::format("{:.1f} MB", st
                   device, in_megabytes(bytes), in_megabytes(memory.free), in_megabytes(memory.total),
                   in_megabytes(account.reserved.load()), in_megabytes(account.used.load()),
                   limit == SIZE_MAX ? "" : fmt::format("; set_memory_limit allows {}", in_megabytes(limit)));
-  std::string largest = debug::largest_tensors({Device::Type::cuda, static_cast<std::uint8_t>(device)});
+  std::string largest = largest_tensors({Device::Type::cuda, static_cast<std::uint8_t>(device)});
   if (!largest.empty()) sentence += "; the largest tensors are of " + largest;
   fail<MemoryError>(op, where, "{}", sentence);
 }

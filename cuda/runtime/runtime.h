@@ -2,7 +2,7 @@
 
 #include <reel/location.h>
 
-#include "../../lib/core/device_module.h"
+#include "../../lib/core/device/device_module.h"
 #include "queue.h"
 
 // A thread's state on each device, and the devices' memory. For host code of this folder only.

@@ -11,7 +11,7 @@
 #include <reel/random.h>
 #include <reel/tape.h>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../dispatch/autocast.h"

@@ -9,7 +9,7 @@
 #include <reel/tape.h>
 
 #include "../core/context.h"
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
 

@@ -6,7 +6,7 @@
 
 #include <reel/ops.h>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"

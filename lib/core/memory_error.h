@@ -1,7 +1,6 @@
 #pragma once
 
 #include <new>
-#include <string_view>
 
 #include <reel/dtype.h>
 #include <reel/location.h>

@@ -7,7 +7,7 @@
 
 #include <reel/detail/fork_safe_mutex.h>
 
-#include "device_module.h"
+#include "device/device_module.h"
 #include "foreign_memory.h"
 #include "joint_body.h"
 #include "memory_error.h"

@@ -1,6 +1,6 @@
 #include <reel/debug/warn_sync.h>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/op_error.h"
 #include "../dispatch/invoke.h"
 #include "../record/tape_list.h"

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/memory_error.h"
 #include "../core/per_thread.h"
 #include "../kernels/kernel_table.h"

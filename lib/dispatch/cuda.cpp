@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/op_error.h"
 #include "../core/tensor_float.h"
 
@@ -46,9 +46,7 @@ Device parse_device(std::string_view name, Location where) {
   }
   if (index < 0 || index > 255)
     fail<DeviceError>("parse_device", where,
-                      "'{}' is no device; there are \"cpu\", \"cuda:0\" and so on, and "
-                      "\"cuda:auto\"",
-                      name);
+                      "'{}' is no device; there are \"cpu\", \"cuda:0\" and so on, and \"cuda:auto\"", name);
   static_cast<void>(module_of_device("parse_device", cuda_device(index), where));
   return cuda_device(index);
 }

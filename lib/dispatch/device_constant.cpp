@@ -1,6 +1,6 @@
 #include "device_constant.h"
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/joint_body.h"
 
 namespace reel::detail {

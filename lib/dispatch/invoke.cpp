@@ -4,7 +4,7 @@
 #include <new>
 
 #include "../core/context.h"
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../record/tape_list.h"

@@ -1,7 +1,7 @@
 #include "../kernels/kernel_table.h"
 
 #include "../core/context.h"
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../cpu/cpu_kernels.h"
 #include "../kernels/optimise.h"
 

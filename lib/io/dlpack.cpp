@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/dtype_dispatch.h"
 #include "../core/foreign_memory.h"
 #include "../core/memory_error.h"
@@ -180,8 +180,7 @@ Tensor from_dlpack(DLManagedTensorVersioned* tensor, Location where) {
                 tensor->version.minor);
   if (tensor->flags & read_only_flag)
     fail<Error>(from_name, where,
-                "takes no read-only tensor, since nothing here would keep it from being written: copy "
-                "it first");
+                "takes no read-only tensor, since nothing here would keep it from being written: copy it first");
   return imported(tensor, where);
 }
 

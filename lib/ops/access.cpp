@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "../core/convert.h"
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/dtype_dispatch.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"

@@ -10,7 +10,7 @@
 #include <reel/autocast.h>
 #include <reel/ops/shape.h>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"

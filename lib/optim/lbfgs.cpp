@@ -7,7 +7,7 @@
 #include <reel/ops.h>
 #include <reel/tape.h>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../kernels/kernel_table.h"

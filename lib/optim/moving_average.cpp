@@ -13,7 +13,7 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/storage.h"
 #include "../core/threads/parallel.h"
 #include "../kernels/kernel_table.h"

@@ -6,7 +6,7 @@
 #include <reel/tensor.h>
 
 #include "../core/context.h"
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/storage.h"
 #include "../kernels/kernel_table.h"
 #include "../kernels/optimise.h"

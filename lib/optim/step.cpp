@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,7 +10,7 @@
 #include <reel/tape.h>
 
 #include "../core/context.h"
-#include "../core/device_module.h"
+#include "../core/device/device_module.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"

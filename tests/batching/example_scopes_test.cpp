@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "batching/checks.h"
-#include "core/device_module.h"
+#include "core/device/device_module.h"
 #include "debug/temporary_file.h"
 
 // Scopes that examples open: each holds for its own example, however the examples take turns.

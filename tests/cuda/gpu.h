@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "catch.h"
-#include "core/device_module.h"
+#include "core/device/device_module.h"
 
 // The tests in this folder run on the device of REEL_CUDA_MODULE: the emulated one or a GPU.
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -212,7 +211,7 @@ TEST_CASE("the five lines whose tensors on a device are largest are named with t
   std::vector<Tensor> kept;
   std::vector<std::string> expected;
   auto keep = [&](Tensor x) { kept.push_back(std::move(x)); };
-  std::string before = debug::largest_tensors(cpu);
+  std::string before = detail::largest_tensors(cpu);
   CHECK(before.find("live_tensors_test.cpp") == before.npos);
   keep(zeros({70, 100'000})), keep(zeros({60, 100'000})), keep(zeros({50, 100'000}, {.dtype = f64}));
   keep(zeros({40, 100'000}));
@@ -220,7 +219,7 @@ TEST_CASE("the five lines whose tensors on a device are largest are named with t
   for (int i = 0; i < 2; ++i) keep(zeros({30, 100'000}));
   keep(zeros({10, 100'000}));
   keep(zeros({1, 100'000}));
-  std::string text = debug::largest_tensors(cpu), file = "tests/debug/live_tensors_test.cpp:";
+  std::string text = detail::largest_tensors(cpu), file = "tests/debug/live_tensors_test.cpp:";
   CHECK(text == "92.0 MB at " + file + std::to_string(last - 1) +
                     " (3 tensors, the largest (50, 100000) f64), 24.0 MB at " + file + std::to_string(last + 2) +
                     " (2 tensors, the largest (30, 100000) f32), 16.0 MB at " + file + std::to_string(last) +
@@ -228,10 +227,10 @@ TEST_CASE("the five lines whose tensors on a device are largest are named with t
                     " (1 tensor, the largest (10, 100000) f32), 0.4 MB at " + file + std::to_string(last + 4) +
                     " (1 tensor, the largest (1, 100000) f32)");
   keep(zeros({80, 100'000}));
-  text = debug::largest_tensors(cpu);
+  text = detail::largest_tensors(cpu);
   CHECK(std::ranges::count(text, ')') == 10);
   CHECK(text.find("0.4 MB") == text.npos);
-  CHECK(debug::largest_tensors(Device{.type = Device::Type::cuda}).empty());
+  CHECK(detail::largest_tensors(Device{.type = Device::Type::cuda}).empty());
 }
 
 TEST_CASE("the table of living tensors reads well") {

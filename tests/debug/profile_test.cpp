@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <thread>
@@ -19,7 +18,7 @@
 #include <reel/train/checkpoint.h>
 
 #include "catch.h"
-#include "core/device_module.h"
+#include "core/device/device_module.h"
 #include "core/threads/parallel.h"
 #include "io/folder.h"
 #include "temporary_file.h"
@@ -28,10 +27,7 @@ using namespace reel;
 using debug::Profile;
 using debug::ProfileBy;
 using debug::ProfileRow;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 namespace {
 

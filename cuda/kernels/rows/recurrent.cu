@@ -2,7 +2,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "../../../lib/core/device_module.h"
+#include "../../../lib/core/device/device_module.h"
 #include "../../../lib/core/parameter_version.h"
 #include "../../../lib/kernels/formulas/recurrent.h"
 #include "../../device/launch.h"

@@ -1,4 +1,4 @@
-#include "../device_module.h"
+#include "device_module.h"
 
 #include <dlfcn.h>
 

@@ -17,7 +17,7 @@
 #include <reel/nn/module.h>
 
 #include "../../batching/group_listener.h"
-#include "../../core/device_module.h"
+#include "../../core/device/device_module.h"
 #include "../../core/op.h"
 #include "../../core/op_error.h"
 #include "../../core/storage.h"

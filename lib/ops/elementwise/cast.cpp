@@ -1,7 +1,7 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
-#include "../../core/device_module.h"
+#include "../../core/device/device_module.h"
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 #include "../registry.h"

@@ -8,7 +8,7 @@
 
 #include <reel/no_record.h>
 
-#include "../../core/device_module.h"
+#include "../../core/device/device_module.h"
 #include "../../core/parameter_version.h"
 #include "../../core/per_thread.h"
 #include "../../dispatch/invoke.h"

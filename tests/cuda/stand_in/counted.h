@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "core/device_module.h"
+#include "core/device/device_module.h"
 #include "cuda/stand_in/record.h"
 
 namespace reel_test {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "core/device_module.h"
+#include "core/device/device_module.h"
 #include "cuda/gpu.h"
 #include "cuda/stand_in/record.h"
 #include "cuda/stand_in/row_runs.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "core/device_module.h"
+#include "core/device/device_module.h"
 #include "cuda/gpu.h"
 #include "cuda/stand_in/counted.h"
 #include "cuda/stand_in/cudnn_backend.h"

@@ -1,5 +1,5 @@
 #include "../core/op_error.h"
-#include "../record/tape_list.h"
+#include "tape_list.h"
 
 // Errors for tensors that cannot be differentiated: one sentence for each cause.
 
@@ -10,14 +10,12 @@ namespace {
 const char* sentence_of(const Body& target, const Heap* mine) {
   if (Heap::owner_of(&target) != mine)
     return "was computed by another thread, whose ops a tape of this one does not see; compute it here, or open the "
-           "tape "
-           "there";
+           "tape there";
   if (target.leaf) return "is a frozen parameter; call requires_grad() on it before it is used";
   switch (origin_of(target)) {
     case Origin::before_tape:
       return "was there before the tape was opened, so how it was computed is not on the tape; compute it while the "
-             "tape "
-             "is open";
+             "tape is open";
     case Origin::recorded: break;
     case Origin::paused:
       return "was computed under NoRecord, so how is not on the tape; compute it outside of NoRecord";
@@ -33,8 +31,7 @@ const char* sentence_of(const Body& target, const Heap* mine) {
       return "depends on no parameter but frozen ones; call requires_grad() on one of them before it is used";
   }
   return "was computed from nothing that is tracked; call requires_grad() on a tensor that it depends on, or "
-         "tape.watch, "
-         "before it is computed";
+         "tape.watch, before it is computed";
 }
 
 }  // namespace
