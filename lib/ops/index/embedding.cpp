@@ -26,9 +26,10 @@ using namespace detail;
 namespace {
 
 void accumulate_rows(Gradient& g) {
-  if (!g.takes_rows(0)) return take_gradient(g);
-  const Tensor &d = g.output(), &indices = g.saved_input(1);
-  g.accumulate_rows(0, reshape(indices, {indices.numel()}), reshape(d, {indices.numel(), d.size(-1)}));
+  enum { in_table, in_indices };
+  if (!g.takes_rows(in_table)) return take_gradient(g);
+  const Tensor &d = g.output(), &indices = g.saved_input(in_indices);
+  g.accumulate_rows(in_table, reshape(indices, {indices.numel()}), reshape(d, {indices.numel(), d.size(-1)}));
 }
 
 }  // namespace
@@ -87,27 +88,30 @@ constexpr OpInfo embedding_bag_op{
         },
     .gradient =
         [](Gradient& g) {
+          enum { in_table, in_indices, in_starts, in_weights };
           const auto& attributes = g.attributes<BagAttributes>();
-          const Tensor &d = g.output(sums_output), &indices = g.saved_input(1), &starts = g.saved_input(2);
+          const Tensor &d = g.output(sums_output), &indices = g.saved_input(in_indices),
+                       &starts = g.saved_input(in_starts);
           DType dtype = d.dtype();
           if (attributes.mode == BagSum::max) {
             const Tensor& rows = g.saved_output(rows_output);
-            Tensor nothing = zeros(g.input_shape(0), {.dtype = dtype, .device = d.device()});
+            Tensor nothing = zeros(g.input_shape(in_table), {.dtype = dtype, .device = d.device()});
             // Empty bags have no row; if all are empty, the table may have no rows either.
-            if (nothing.numel() == 0) return g.accumulate(0, nothing);
-            return g.accumulate(0, scatter_add(nothing, 0, maximum(rows, 0), where(rows < 0, 0.0, d)));
+            if (nothing.numel() == 0) return g.accumulate(in_table, nothing);
+            return g.accumulate(in_table, scatter_add(nothing, 0, maximum(rows, 0), where(rows < 0, 0.0, d)));
           }
           Tensor flowing = take(row_gradients(d, starts, attributes), bags_of(starts, indices.numel()), 0);
-          if (g.input_count() > 3 && g.wants(3)) {
-            Tensor chosen = to_if_needed(take(g.saved_input(0), indices, 0), flowing.dtype());
-            g.accumulate(3, to_if_needed(sum(chosen * flowing, -1), dtype));
+          if (g.input_count() > 3 && g.wants(in_weights)) {
+            Tensor chosen = to_if_needed(take(g.saved_input(in_table), indices, 0), flowing.dtype());
+            g.accumulate(in_weights, to_if_needed(sum(chosen * flowing, -1), dtype));
           }
-          if (!g.wants(0)) return;
-          if (g.input_count() > 3) flowing = flowing * unsqueeze(to_if_needed(g.saved_input(3), flowing.dtype()), 1);
-          if (attributes.row_gradient != 0 && g.takes_rows(0))
-            return g.accumulate_rows(0, indices, to_if_needed(flowing, dtype));
-          Tensor nothing = zeros(g.input_shape(0), {.dtype = flowing.dtype(), .device = d.device()});
-          g.accumulate(0, to_if_needed(index_add(nothing, 0, indices, flowing), dtype));
+          if (!g.wants(in_table)) return;
+          if (g.input_count() > 3)
+            flowing = flowing * unsqueeze(to_if_needed(g.saved_input(in_weights), flowing.dtype()), 1);
+          if (attributes.row_gradient != 0 && g.takes_rows(in_table))
+            return g.accumulate_rows(in_table, indices, to_if_needed(flowing, dtype));
+          Tensor nothing = zeros(g.input_shape(in_table), {.dtype = flowing.dtype(), .device = d.device()});
+          g.accumulate(in_table, to_if_needed(index_add(nothing, 0, indices, flowing), dtype));
         },
     .saves_input_for = {inputs({3}), inputs({0, 3}), inputs({0, 3}), inputs({0})},
     .saves_output_for = {0, inputs({0})},

@@ -59,8 +59,7 @@ void detail::check_index_shape(const char* op, const Tensor& x, const Tensor& in
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.body().dims[i] <= x.body().dims[i];
   if (!fits)
     fail<ShapeError>(op, where,
-                     "the index {} does not fit x {}: ranks must agree, and no size but that of axis {} may "
-                     "be larger",
+                     "the index {} does not fit x {}: ranks must agree, and no size but that of axis {} may be larger",
                      to_string(index.shape()), to_string(x.shape()), axis);
 }
 
@@ -93,10 +92,11 @@ constexpr OpInfo gather_op{
         },
     .gradient =
         [](Gradient& g) {
+          enum { in_x, in_index };
           const Tensor& d = g.output();
-          Tensor nothing = zeros(g.input_shape(0), {.dtype = d.dtype(), .device = d.device()});
+          Tensor nothing = zeros(g.input_shape(in_x), {.dtype = d.dtype(), .device = d.device()});
           int axis = static_cast<int>(g.attributes<AxisAttributes>().axis);
-          g.accumulate(0, scatter_add(nothing, axis, g.saved_input(1), d));
+          g.accumulate(in_x, scatter_add(nothing, axis, g.saved_input(in_index), d));
         },
     .saves_input_for = {0, inputs({0})},
     .joining = [](const Call& call) -> Joining {
@@ -131,14 +131,15 @@ constexpr OpInfo scatter_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &d = g.output(), &index = g.saved_input(1);
+          enum { in_x, in_index, in_source };
+          const Tensor &d = g.output(), &index = g.saved_input(in_index);
           int axis = static_cast<int>(g.attributes<AxisAttributes>().axis);
-          if (g.wants(0)) g.accumulate(0, scatter(d, axis, index, 0));
-          if (!g.wants(2)) return;
+          if (g.wants(in_x)) g.accumulate(in_x, scatter(d, axis, index, 0));
+          if (!g.wants(in_source)) return;
           // Scatters each element's index; an element that gathers another one's index has been overwritten.
           Tensor numbers = reshape(arange(index.numel(), {.dtype = DType::i64, .device = d.device()}), index.shape());
           Tensor left = scatter(zeros(d.shape(), {.dtype = DType::i64, .device = d.device()}), axis, index, numbers);
-          g.accumulate(2, where(gather(left, axis, index) == numbers, gather(d, axis, index), 0));
+          g.accumulate(in_source, where(gather(left, axis, index) == numbers, gather(d, axis, index), 0));
         },
     .saves_input_for = {0, inputs({0, 2})},
     .joining = joining_with_index,
@@ -176,10 +177,11 @@ constexpr OpInfo scatter_add_op{
         },
     .gradient =
         [](Gradient& g) {
-          g.accumulate(0, g.output());
-          if (g.wants(2))
-            g.accumulate(2,
-                         gather(g.output(), static_cast<int>(g.attributes<AxisAttributes>().axis), g.saved_input(1)));
+          enum { in_x, in_index, in_updates };
+          g.accumulate(in_x, g.output());
+          if (g.wants(in_updates))
+            g.accumulate(in_updates, gather(g.output(), static_cast<int>(g.attributes<AxisAttributes>().axis),
+                                            g.saved_input(in_index)));
         },
     .saves_input_for = {0, inputs({2})},
     .joining = joining_with_index,

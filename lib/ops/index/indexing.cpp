@@ -252,17 +252,18 @@ void assign_parts(Tensor x, const Tensor& y, std::span<const std::byte> parts, L
 // When many rows are written to a buffer one after the other, each would copy the whole gradient if it were not changed
 // in place.
 void index_assign_gradient(Gradient& g) {
+  enum { in_x, in_part };
   std::span<const std::byte> parts = g.attribute_bytes();
-  bool in_place = g.wants(0) && !g.recording();
-  if (g.wants(1)) {
+  bool in_place = g.wants(in_x) && !g.recording();
+  if (g.wants(in_part)) {
     Tensor part = index_parts(g.output(), parts, g.where());
-    g.accumulate(1, to_if_needed(in_place ? copy(part) : part, g.input_dtype(1)));
+    g.accumulate(in_part, to_if_needed(in_place ? copy(part) : part, g.input_dtype(in_part)));
   }
-  if (!g.wants(0)) return;
-  if (!in_place) return g.accumulate(0, clear_parts(g.output(), parts, g.where()));
+  if (!g.wants(in_x)) return;
+  if (!in_place) return g.accumulate(in_x, clear_parts(g.output(), parts, g.where()));
   Tensor rest = g.take_output();
   assign_parts(rest, zeros({}, {.dtype = rest.dtype(), .device = rest.device()}), parts, g.where());
-  g.accumulate(0, std::move(rest));
+  g.accumulate(in_x, std::move(rest));
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ constexpr OpInfo scatter_extreme_op{
     .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(3)); },
     .gradient =
         [](Gradient& g) {
-          const Tensor &x = g.saved_input(0), &index = g.saved_input(1), &source = g.saved_input(2),
+          enum { in_x, in_index, in_source };
+          const Tensor &x = g.saved_input(in_x), &index = g.saved_input(in_index), &source = g.saved_input(in_source),
                        &y = g.saved_output();
           auto [along, include_self] = g.attributes<ExtremeAttributes>();
           int axis = static_cast<int>(along);
@@ -50,9 +51,9 @@ constexpr OpInfo scatter_extreme_op{
           Tensor of_x = include_self ? same_value(x, y) : !reached(x.shape(), x.device(), axis, index);
           Tensor of_source = same_value(source, gather(y, axis, index));
           Tensor share = d / scatter_add(to(of_x, d.dtype()), axis, index, to(of_source, d.dtype()));
-          if (g.wants(0)) g.accumulate(0, to_if_needed(where(of_x, share, 0.0), x.dtype()));
-          if (g.wants(2))
-            g.accumulate(2, to_if_needed(where(of_source, gather(share, axis, index), 0.0), source.dtype()));
+          if (g.wants(in_x)) g.accumulate(in_x, to_if_needed(where(of_x, share, 0.0), x.dtype()));
+          if (g.wants(in_source))
+            g.accumulate(in_source, to_if_needed(where(of_source, gather(share, axis, index), 0.0), source.dtype()));
         },
     .saves_input_for = {inputs({0, 2}), inputs({0, 2}), inputs({0, 2})},
     .saves_output_for = {inputs({0, 2})},

@@ -64,11 +64,12 @@ constexpr OpInfo maximum_op{
     .forward = binary_forward<formulas::Maximum>,
     .gradient =
         [](Gradient& g) {
-          const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
+          enum { in_a, in_b };
+          const Tensor &a = g.saved_input(in_a), &b = g.saved_input(in_b);
           // If an operand is NaN, both get the gradient.
           Tensor shared = where(a == b, g.output() * 0.5, g.output());
-          if (g.wants(0)) g.accumulate(0, where(a < b, 0.0, shared));
-          if (g.wants(1)) g.accumulate(1, where(b < a, 0.0, shared));
+          if (g.wants(in_a)) g.accumulate(in_a, where(a < b, 0.0, shared));
+          if (g.wants(in_b)) g.accumulate(in_b, where(b < a, 0.0, shared));
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
     .joining = by_elements,
@@ -84,11 +85,12 @@ constexpr OpInfo minimum_op{
     .forward = binary_forward<formulas::Minimum>,
     .gradient =
         [](Gradient& g) {
-          const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
+          enum { in_a, in_b };
+          const Tensor &a = g.saved_input(in_a), &b = g.saved_input(in_b);
           // If an operand is NaN, both get the gradient.
           Tensor shared = where(a == b, g.output() * 0.5, g.output());
-          if (g.wants(0)) g.accumulate(0, where(a > b, 0.0, shared));
-          if (g.wants(1)) g.accumulate(1, where(b > a, 0.0, shared));
+          if (g.wants(in_a)) g.accumulate(in_a, where(a > b, 0.0, shared));
+          if (g.wants(in_b)) g.accumulate(in_b, where(b > a, 0.0, shared));
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
     .joining = by_elements,

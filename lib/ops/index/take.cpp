@@ -57,9 +57,10 @@ Joining detail::joining_of_take(const Call& call) {
 }
 
 void detail::take_gradient(Gradient& g) {
+  enum { in_x, in_indices };
   const Tensor& d = g.output();
-  g.accumulate(0, invoke(take_gradient_op, {&d, &g.saved_input(1)}, {g.input_shape(0), d.dtype(), d.device()},
-                         g.where(), g.attribute_bytes()));
+  g.accumulate(in_x, invoke(take_gradient_op, {&d, &g.saved_input(in_indices)},
+                            {g.input_shape(in_x), d.dtype(), d.device()}, g.where(), g.attribute_bytes()));
 }
 
 Tensor detail::take_rows(const OpInfo& op, const Tensor& x, const Tensor& indices, int axis, Location where) {
@@ -114,8 +115,9 @@ constexpr OpInfo index_add_op{
         },
     .gradient =
         [](Gradient& g) {
-          g.accumulate(0, g.output());
-          if (g.wants(2)) g.accumulate(2, take(g.output(), g.saved_input(1), axis_of(g)));
+          enum { in_x, in_index, in_source };
+          g.accumulate(in_x, g.output());
+          if (g.wants(in_source)) g.accumulate(in_source, take(g.output(), g.saved_input(in_index), axis_of(g)));
         },
     .saves_input_for = {0, inputs({2})},
 };
@@ -191,24 +193,25 @@ constexpr OpInfo index_put_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &d = g.output(), &rows = g.saved_input(1);
+          enum { in_x, in_rows, in_values };
+          const Tensor &d = g.output(), &rows = g.saved_input(in_rows);
           bool accumulate = g.attributes<PutAttributes>().accumulate != 0;
           Tensor taken = take(d, rows, 0);
           if (accumulate) {
-            g.accumulate(0, d);
-            return g.accumulate(2, taken);
+            g.accumulate(in_x, d);
+            return g.accumulate(in_values, taken);
           }
           TensorOptions places{.dtype = DType::i64, .device = d.device()};
-          g.accumulate(
-              0, put_rows(d, rows, expand(zeros({}, {.dtype = d.dtype(), .device = d.device()}), taken.shape()), false,
-                          g.where()));
-          if (!g.wants(2)) return;
+          g.accumulate(in_x,
+                       put_rows(d, rows, expand(zeros({}, {.dtype = d.dtype(), .device = d.device()}), taken.shape()),
+                                false, g.where()));
+          if (!g.wants(in_values)) return;
           // Writes each row's index; a row that reads another one's index has been overwritten.
           Tensor numbers = reshape(arange(rows.numel(), {.dtype = DType::i64, .device = d.device()}), rows.shape());
           Tensor left = put_rows(zeros({d.size(0)}, places), rows, numbers, false, g.where());
           Shape shape = rows.shape();
           while (shape.rank() < taken.rank()) shape.push_back(1);
-          g.accumulate(2, where(reshape(take(left, rows, 0) == numbers, shape), taken, 0));
+          g.accumulate(in_values, where(reshape(take(left, rows, 0) == numbers, shape), taken, 0));
         },
     .saves_input_for = {0, inputs({0, 2})},
 };

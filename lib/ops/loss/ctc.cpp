@@ -155,18 +155,20 @@ constexpr OpInfo ctc_loss_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &logs = g.saved_input(0), &targets = g.saved_input(1);
-          const Tensor &input_lengths = g.saved_input(2), &target_lengths = g.saved_input(3);
+          enum { in_logs, in_targets, in_input_lengths, in_target_lengths };
+          const Tensor &logs = g.saved_input(in_logs), &targets = g.saved_input(in_targets);
+          const Tensor &input_lengths = g.saved_input(in_input_lengths),
+                       &target_lengths = g.saved_input(in_target_lengths);
           if (!g.recording()) {
             Tensor d = contiguous_if_needed(g.output());
-            return g.accumulate(
-                0, invoke(ctc_loss_gradient_op,
-                          {&d, &logs, &targets, &input_lengths, &target_lengths, &g.saved_output(ctc_alphas_output)},
-                          {logs.body(), logs.dtype()}, g.where(), g.attribute_bytes()));
+            return g.accumulate(in_logs, invoke(ctc_loss_gradient_op,
+                                                {&d, &logs, &targets, &input_lengths, &target_lengths,
+                                                 &g.saved_output(ctc_alphas_output)},
+                                                {logs.body(), logs.dtype()}, g.where(), g.attribute_bytes()));
           }
-          if (logs.numel() == 0) return g.accumulate(0, zeros_like(logs));
+          if (logs.numel() == 0) return g.accumulate(in_logs, zeros_like(logs));
           Recursions recursions(logs, targets, input_lengths, target_lengths, g.attributes<BlankAttributes>().blank);
-          g.accumulate(0, to_if_needed(recursions.gradient(g.output(), logs.shape()), logs.dtype()));
+          g.accumulate(in_logs, to_if_needed(recursions.gradient(g.output(), logs.shape()), logs.dtype()));
         },
     .saves_input_for = {inputs({0}), inputs({0}), inputs({0}), inputs({0})},
     .saves_output_for = {0, inputs({0})},

@@ -66,16 +66,17 @@ constexpr OpInfo cross_entropy_op{
         },
     .gradient =
         [](Gradient& g) {
-          const Tensor &d = g.output(), &x = g.saved_input(0), &targets = g.saved_input(1);
+          enum { in_x, in_targets };
+          const Tensor &d = g.output(), &x = g.saved_input(in_x), &targets = g.saved_input(in_targets);
           if (!g.recording())
-            return g.accumulate(0,
+            return g.accumulate(in_x,
                                 invoke(cross_entropy_gradient_op, {&d, &x, &targets, &g.saved_output(exponents_output)},
                                        {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
           auto [classes, ignored] = known_classes(targets, g.attributes<IgnoreAttributes>().ignored);
           Tensor scale = where(unsqueeze(ignored, 1), 0.0, reshape(d, {targets.numel(), 1}));
           // An ignored row may hold NaN or infinities, which would make gradients NaN.
           Tensor probabilities = softmax(where(unsqueeze(ignored, 1), 0.0, widened(x)));
-          g.accumulate(0,
+          g.accumulate(in_x,
                        to_if_needed(scatter_add(probabilities * scale, 1, unsqueeze(classes, 1), -scale), x.dtype()));
         },
     .saves_input_for = {inputs({0}), inputs({0})},
@@ -100,11 +101,12 @@ constexpr OpInfo nll_loss_op{
         },
     .gradient =
         [](Gradient& g) {
+          enum { in_x, in_targets };
           const Tensor& d = g.output();
-          auto [classes, ignored] = known_classes(g.saved_input(1), g.attributes<IgnoreAttributes>().ignored);
-          Tensor nothing = zeros(g.input_shape(0), {.dtype = d.dtype(), .device = d.device()});
+          auto [classes, ignored] = known_classes(g.saved_input(in_targets), g.attributes<IgnoreAttributes>().ignored);
+          Tensor nothing = zeros(g.input_shape(in_x), {.dtype = d.dtype(), .device = d.device()});
           Tensor chosen = unsqueeze(where(ignored, 0.0, -d), 1);
-          g.accumulate(0, to_if_needed(scatter_add(nothing, 1, unsqueeze(classes, 1), chosen), g.input_dtype(0)));
+          g.accumulate(in_x, to_if_needed(scatter_add(nothing, 1, unsqueeze(classes, 1), chosen), g.input_dtype(in_x)));
         },
     .saves_input_for = {0, inputs({0})},
     .joining = by_rows,

@@ -51,11 +51,14 @@ bool wants_bias(const Gradient& g) { return g.input_count() > 2 && g.wants(2); }
 
 // The views of gradients that are not needed are empty.
 void accumulate_fused(Gradient& g) {
-  const Tensor &x = g.saved_input(0), &w = g.saved_input(1), &mean = g.saved_output(1), &variance = g.saved_output(2);
+  enum { in_x, in_w, in_b };
+  enum { out_y, out_mean, out_variance };
+  const Tensor &x = g.saved_input(in_x), &w = g.saved_input(in_w), &mean = g.saved_output(out_mean),
+               &variance = g.saved_output(out_variance);
   Tensor d = contiguous_if_needed(g.output());
   const Tensor* inputs[] = {&d, &x, &w, &mean, &variance};
   const Shape none{0};
-  Shape x_shape = g.wants(0) ? x.shape() : none, w_shape = g.wants(1) ? w.shape() : none,
+  Shape x_shape = g.wants(in_x) ? x.shape() : none, w_shape = g.wants(in_w) ? w.shape() : none,
         b_shape = wants_bias(g) ? w.shape() : none;
   const OutputSpec specs[] = {
       {x_shape, x.dtype(), x.device()}, {w_shape, w.dtype(), x.device()}, {b_shape, w.dtype(), x.device()}};
@@ -67,33 +70,36 @@ void accumulate_fused(Gradient& g) {
 }
 
 void accumulate_composed(Gradient& g) {
+  enum { in_x, in_w, in_b };
+  enum { out_y, out_mean, out_variance };
   const RowForm& form = g.attributes<RowForm>();
-  const Tensor &x = g.saved_input(0), &w = g.saved_input(1);
-  std::int64_t rows = g.saved_output(1).numel(), repeat = form.length == 0 ? 1 : w.numel() / form.length;
+  const Tensor &x = g.saved_input(in_x), &w = g.saved_input(in_w);
+  std::int64_t rows = g.saved_output(out_mean).numel(), repeat = form.length == 0 ? 1 : w.numel() / form.length;
   Shape folded{rows / repeat, repeat, form.length}, folded_w{repeat, form.length};
   Tensor given = reshape(widened(g.output()), folded), centred = reshape(widened(x), folded);
   auto mean_of_row = [](const Tensor& a) { return mean(a, {-1}, {.keepdims = true}); };
   if (form.centred) centred = centred - mean_of_row(centred);
   Tensor inverse = rsqrt(mean_of_row(square(centred)) + static_cast<double>(form.epsilon));
   Tensor normalised = centred * inverse;
-  if (g.wants(0)) {
+  if (g.wants(in_x)) {
     Tensor weighted = given * reshape(w, folded_w), rest = weighted - normalised * mean_of_row(weighted * normalised);
     if (form.centred) rest = rest - mean_of_row(weighted);
-    g.accumulate(0, to_if_needed(reshape(rest * inverse, x.shape()), x.dtype()));
+    g.accumulate(in_x, to_if_needed(reshape(rest * inverse, x.shape()), x.dtype()));
   }
-  if (g.wants(1)) g.accumulate(1, reshape(sum(given * normalised, {0}), w.shape()));
-  if (wants_bias(g)) g.accumulate(2, reshape(sum(given, {0}), w.shape()));
+  if (g.wants(in_w)) g.accumulate(in_w, reshape(sum(given * normalised, {0}), w.shape()));
+  if (wants_bias(g)) g.accumulate(in_b, reshape(sum(given, {0}), w.shape()));
 }
 
 }  // namespace
 
 void row_norm_gradient(Gradient& g) {
-  if (!g.wants(0) && !g.wants(1)) {
+  enum { in_x, in_w, in_b };
+  if (!g.wants(in_x) && !g.wants(in_w)) {
     // The gradient of the bias alone needs no saved values.
-    std::int64_t width = g.input_shape(2).numel();
+    std::int64_t width = g.input_shape(in_b).numel();
     Tensor given = widened(g.output());
     return g.accumulate(
-        2, reshape(sum(reshape(given, {width == 0 ? 0 : given.numel() / width, width}), {0}), g.input_shape(2)));
+        in_b, reshape(sum(reshape(given, {width == 0 ? 0 : given.numel() / width, width}), {0}), g.input_shape(in_b)));
   }
   return g.recording() ? accumulate_composed(g) : accumulate_fused(g);
 }

@@ -109,11 +109,12 @@ constexpr OpInfo log_softmax_op{
     .forward = forward<&KernelTable::log_softmax, &ActivationKernels::masked_log_softmax>,
     .gradient =
         [](Gradient& g) {
+          enum { in_x, in_mask };
           const Tensor& y = g.saved_output();
           // Masked results are constant, so their gradients are ignored.
-          Tensor d = g.input_count() == 1 ? g.output() : where(g.saved_input(1), g.output(), 0.0);
-          if (!g.recording()) return g.accumulate(0, run_fused(log_softmax_gradient_op, d, g));
-          g.accumulate(0, d - exp(y) * sum_last(d));
+          Tensor d = g.input_count() == 1 ? g.output() : where(g.saved_input(in_mask), g.output(), 0.0);
+          if (!g.recording()) return g.accumulate(in_x, run_fused(log_softmax_gradient_op, d, g));
+          g.accumulate(in_x, d - exp(y) * sum_last(d));
         },
     .saves_input_for = {0, inputs({0})},
     .saves_output_for = {inputs({0})},

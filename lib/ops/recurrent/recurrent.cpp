@@ -1,8 +1,6 @@
 #include "../../core/memory_error.h"
 #include "layers.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 

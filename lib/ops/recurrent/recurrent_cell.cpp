@@ -74,8 +74,10 @@ constexpr OpInfo lstm_cell_gradient_op{
 };
 
 LSTMGradients fused_lstm_gradients(Gradient& g) {
-  Tensor dh = contiguous_if_needed(g.output(0)), dc = contiguous_if_needed(g.output(2));
-  const Tensor &gates = g.saved_output(1), &before = g.saved_input(2), &after = g.saved_output(2);
+  enum { in_p, in_q, in_c, in_b };
+  enum { out_h, out_gates, out_c };
+  Tensor dh = contiguous_if_needed(g.output(out_h)), dc = contiguous_if_needed(g.output(out_c));
+  const Tensor &gates = g.saved_output(out_gates), &before = g.saved_input(in_c), &after = g.saved_output(out_c);
   const Tensor* inputs[] = {&dh, &dc, &gates, &before, &after};
   Tensor outputs[2];
   run(lstm_cell_gradient_op, inputs, dh, dh.size(1), {4, 1}, outputs, g.where());
@@ -83,13 +85,15 @@ LSTMGradients fused_lstm_gradients(Gradient& g) {
 }
 
 LSTMGradients composed_lstm_gradients(Gradient& g) {
-  const Tensor &dh = g.output(0), &before = g.saved_input(2);
-  std::vector<Tensor> gates = split(g.saved_output(1), dh.size(1), 1);
+  enum { in_p, in_q, in_c, in_b };
+  enum { out_h, out_gates, out_c };
+  const Tensor &dh = g.output(out_h), &before = g.saved_input(in_c);
+  std::vector<Tensor> gates = split(g.saved_output(out_gates), dh.size(1), 1);
   const Tensor &i = gates[0], &f = gates[1], &c = gates[2], &o = gates[3];
-  Tensor shown = tanh(g.saved_output(2));
-  Tensor e = g.output(2) + dh * o * (1 - square(shown));
+  Tensor shown = tanh(g.saved_output(out_c));
+  Tensor e = g.output(out_c) + dh * o * (1 - square(shown));
   Tensor by_gates = joined({e * c, e * before, e * i, dh * shown});
-  if (g.has_output(1)) by_gates = by_gates + g.output(1);
+  if (g.has_output(out_gates)) by_gates = by_gates + g.output(out_gates);
   Tensor slopes = joined({i * (1 - i), f * (1 - f), 1 - square(c), o * (1 - o)});
   return {by_gates * slopes, e * f};
 }
@@ -97,7 +101,8 @@ LSTMGradients composed_lstm_gradients(Gradient& g) {
 }  // namespace
 
 LSTMGradients detail::lstm_gradients(Gradient& g) {
-  bool composed = g.recording() || g.has_output(1);
+  enum { out_h, out_gates, out_c };
+  bool composed = g.recording() || g.has_output(out_gates);
   return composed ? composed_lstm_gradients(g) : fused_lstm_gradients(g);
 }
 
@@ -158,8 +163,10 @@ struct GRUGradients {
 };
 
 GRUGradients fused_gru_gradients(Gradient& g) {
-  Tensor d = contiguous_if_needed(g.output(0));
-  const Tensor &work = g.saved_output(1), &before = g.saved_input(2);
+  enum { in_p, in_q, in_h, in_b };
+  enum { out_h, out_work };
+  Tensor d = contiguous_if_needed(g.output(out_h));
+  const Tensor &work = g.saved_output(out_work), &before = g.saved_input(in_h);
   const Tensor* inputs[] = {&d, &work, &before};
   Tensor outputs[3];
   run(gru_cell_gradient_op, inputs, d, d.size(1), {3, 3, 1}, outputs, g.where());
@@ -167,8 +174,11 @@ GRUGradients fused_gru_gradients(Gradient& g) {
 }
 
 GRUGradients composed_gru_gradients(Gradient& g) {
-  const Tensor &d = g.output(0), &before = g.saved_input(2);
-  std::vector<Tensor> work = split(g.saved_output(1), d.size(1), 1), more = split(g.output(1), d.size(1), 1);
+  enum { in_p, in_q, in_h, in_b };
+  enum { out_h, out_work };
+  const Tensor &d = g.output(out_h), &before = g.saved_input(in_h);
+  std::vector<Tensor> work = split(g.saved_output(out_work), d.size(1), 1),
+                      more = split(g.output(out_work), d.size(1), 1);
   const Tensor &r = work[0], &z = work[1], &n = work[2], &m = work[3];
   Tensor by_n = (d * (1 - z) + more[2]) * (1 - square(n));
   Tensor by_z = (d * (before - n) + more[1]) * z * (1 - z);
@@ -251,6 +261,7 @@ constexpr OpInfo rnn_cell_op{
         },
     .gradient =
         [](Gradient& g) {
+          enum { in_p, in_q, in_b };
           Tensor d = contiguous_if_needed(g.output()), da;
           const Tensor& h = g.saved_output();
           if (!g.recording())
@@ -259,9 +270,9 @@ constexpr OpInfo rnn_cell_op{
             da = d * (1 - square(h));
           else
             da = where(h == 0, 0.0, d);
-          g.accumulate(0, da);
-          g.accumulate(1, da);
-          if (g.wants(2)) g.accumulate(2, da);
+          g.accumulate(in_p, da);
+          g.accumulate(in_q, da);
+          if (g.wants(in_b)) g.accumulate(in_b, da);
         },
     .saves_output_for = {inputs({0, 1, 2})},
     .joining = [](const Call&) -> Joining { return {.by = Joining::By::rows, .shared = inputs({2})}; },

@@ -48,9 +48,10 @@ constexpr OpInfo tree_lstm_cell_gradient_op{
 };
 
 NodeGradients fused_gradients(Gradient& g, std::span<const Tensor* const> memories) {
+  enum { out_h, out_gates, out_c };
   std::size_t children = memories.size();
-  Tensor dh = contiguous_if_needed(g.output(0)), dc = contiguous_if_needed(g.output(2));
-  const Tensor &gates = g.saved_output(1), &after = g.saved_output(2);
+  Tensor dh = contiguous_if_needed(g.output(out_h)), dc = contiguous_if_needed(g.output(out_c));
+  const Tensor &gates = g.saved_output(out_gates), &after = g.saved_output(out_c);
   const Tensor* inputs[4 + most_children] = {&dh, &dc, &gates, &after};
   std::copy(memories.begin(), memories.end(), inputs + 4);
   OutputSpec memory(dh.body(), dh.dtype());
@@ -66,11 +67,12 @@ NodeGradients fused_gradients(Gradient& g, std::span<const Tensor* const> memori
 }
 
 NodeGradients composed_gradients(Gradient& g, std::span<const Tensor* const> memories) {
-  const Tensor& dh = g.output(0);
-  std::vector<Tensor> gates = split(g.saved_output(1), dh.size(1), 1);
+  enum { out_h, out_gates, out_c };
+  const Tensor& dh = g.output(out_h);
+  std::vector<Tensor> gates = split(g.saved_output(out_gates), dh.size(1), 1);
   const Tensor &i = gates[0], &o = gates[1], &u = gates[2];
-  Tensor shown = tanh(g.saved_output(2));
-  Tensor e = g.output(2) + dh * o * (1 - square(shown));
+  Tensor shown = tanh(g.saved_output(out_c));
+  Tensor e = g.output(out_c) + dh * o * (1 - square(shown));
   std::vector<Tensor> by_gates{e * u, dh * shown, e * i}, slopes{i * (1 - i), o * (1 - o), 1 - square(u)};
   NodeGradients made;
   for (std::size_t k = 0; k < memories.size(); ++k) {
@@ -80,7 +82,7 @@ NodeGradients composed_gradients(Gradient& g, std::span<const Tensor* const> mem
     made.dc[k] = e * f;
   }
   Tensor by_all = concat(by_gates, 1);
-  if (g.has_output(1)) by_all = by_all + g.output(1);
+  if (g.has_output(out_gates)) by_all = by_all + g.output(out_gates);
   made.da = by_all * concat(slopes, 1);
   return made;
 }
@@ -88,7 +90,8 @@ NodeGradients composed_gradients(Gradient& g, std::span<const Tensor* const> mem
 }  // namespace
 
 NodeGradients detail::node_gradients(Gradient& g, std::span<const Tensor* const> memories) {
-  bool composed = g.recording() || g.has_output(1);
+  enum { out_h, out_gates, out_c };
+  bool composed = g.recording() || g.has_output(out_gates);
   return composed ? composed_gradients(g, memories) : fused_gradients(g, memories);
 }
 

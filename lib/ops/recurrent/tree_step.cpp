@@ -63,8 +63,10 @@ Tensor gradient_of_p(const Tensor& da, std::int64_t size, int children, bool is_
 
 // The gradient of all h, concatenated. H, which dW is computed from, has a gradient of its own in second order.
 Tensor gradient_of_children(Gradient& g, const Tensor& da) {
-  Tensor dh = times_transposed(g, da, g.saved_input(1));
-  return g.has_output(3) ? dh + g.output(3) : dh;
+  enum { in_p, in_W };
+  enum { out_h, out_gates, out_c, out_joined };
+  Tensor dh = times_transposed(g, da, g.saved_input(in_W));
+  return g.has_output(out_joined) ? dh + g.output(out_joined) : dh;
 }
 
 }  // namespace
@@ -90,13 +92,15 @@ constexpr OpInfo tree_lstm_step_op{
         },
     .gradient =
         [](Gradient& g) {
+          enum { in_p, in_W };
+          enum { out_h, out_gates, out_c, out_joined };
           int children = children_of(g.input_count());
           const Tensor* memories[most_children];
           for (int k = 0; k < children; ++k) memories[k] = &g.saved_input(static_cast<int>(first_child) + 2 * k + 1);
           auto [da, dc] = node_gradients(g, std::span(memories, static_cast<std::size_t>(children)));
           std::int64_t size = memories[0]->size(1);
-          if (g.wants(0)) g.accumulate(0, gradient_of_p(da, size, children, g.input_form(0).rank == 1));
-          if (g.wants(1)) g.accumulate_transposed_product(1, g.saved_output(3), da);
+          if (g.wants(in_p)) g.accumulate(in_p, gradient_of_p(da, size, children, g.input_form(in_p).rank == 1));
+          if (g.wants(in_W)) g.accumulate_transposed_product(in_W, g.saved_output(out_joined), da);
           Tensor dh;
           for (std::size_t k = 0; k < static_cast<std::size_t>(children); ++k) {
             std::size_t child = first_child + 2 * k;

@@ -105,10 +105,11 @@ Tensor back_through(const Tensor& factors, const Tensor& d, ScanAttributes forwa
 }
 
 void recurrence_gradient(Gradient& g) {
+  enum { in_factors, in_terms };
   const auto& at = g.attributes<ScanAttributes>();
-  Tensor terms = back_through(g.saved_input(0), g.output(), at, g.where());
-  if (g.wants(0)) g.accumulate(0, terms * before(g.saved_output(), at.on_axis(), at.backwards, 0));
-  g.accumulate(1, std::move(terms));
+  Tensor terms = back_through(g.saved_input(in_factors), g.output(), at, g.where());
+  if (g.wants(in_factors)) g.accumulate(in_factors, terms * before(g.saved_output(), at.on_axis(), at.backwards, 0));
+  g.accumulate(in_terms, std::move(terms));
 }
 
 }  // namespace
