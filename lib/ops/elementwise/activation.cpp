@@ -51,6 +51,18 @@ void accumulate_gradient(Gradient& g) {
   g.accumulate(0, composed(d, x, first, second));
 }
 
+template <class F, const OpInfo& fused,
+          Tensor (*composed)(const Tensor& d, const Tensor& x, double first, double second)>
+constexpr OpInfo activation(const char* name, Precision precision = Precision::promoted, bool internal = false) {
+  return {.name = name,
+          .forward = forward<F>,
+          .gradient = accumulate_gradient<fused, composed>,
+          .saves_input_for = {inputs({0})},
+          .precision = precision,
+          .joining = by_elements,
+          .internal = internal};
+}
+
 Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0) {
   const Tensor& tensor = tensor_of(op.name, x);
   check_floating(op.name, tensor, x.location());
@@ -64,14 +76,10 @@ Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0) 
 
 constexpr OpInfo leaky_relu_gradient_op = fused_gradient<formulas::LeakyRelu>("leaky_relu_gradient");
 
-constexpr OpInfo leaky_relu_op{
-    .name = "leaky_relu",
-    .forward = forward<formulas::LeakyRelu>,
-    .gradient = accumulate_gradient<leaky_relu_gradient_op, [](const Tensor& d, const Tensor& x, double slope,
-                                                               double) { return where(x > 0.0, d, d * slope); }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo leaky_relu_op =
+    activation<formulas::LeakyRelu, leaky_relu_gradient_op, [](const Tensor& d, const Tensor& x, double slope, double) {
+      return where(x > 0.0, d, d * slope);
+    }>("leaky_relu");
 
 Tensor leaky_relu(const Arg& x, LeakyReluOptions options) { return run(leaky_relu_op, x, options.slope); }
 
@@ -79,39 +87,25 @@ Tensor leaky_relu(const Arg& x, LeakyReluOptions options) { return run(leaky_rel
 
 constexpr OpInfo gelu_gradient_op = fused_gradient<formulas::Gelu>("gelu_gradient");
 
-constexpr OpInfo gelu_op{
-    .name = "gelu",
-    .forward = forward<formulas::Gelu>,
-    .gradient = accumulate_gradient<gelu_gradient_op,
-                                    [](const Tensor& d, const Tensor& x, double, double) {
-                                      Tensor near = clamp(x, -40.0, 40.0);
-                                      Tensor distribution = erf(near * 0.7071067811865476) * 0.5 + 0.5;
-                                      return d *
-                                             (distribution + near * (exp(square(near) * -0.5) * 0.3989422804014327));
-                                    }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo gelu_op =
+    activation<formulas::Gelu, gelu_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+      Tensor near = clamp(x, -40.0, 40.0);
+      Tensor distribution = erf(near * 0.7071067811865476) * 0.5 + 0.5;
+      return d * (distribution + near * (exp(square(near) * -0.5) * 0.3989422804014327));
+    }>("gelu");
 
 // y = x (1 + t) / 2, t = tanh √(2/π) (x + 0.044715 x³);
 // dx = d ((1 + t) / 2 + x (1 − t²) √(2/π) (1 + 0.134145 x²) / 2), constant beyond ±40
 
 constexpr OpInfo tanh_gelu_gradient_op = fused_gradient<formulas::TanhGelu>("tanh_gelu_gradient");
 
-constexpr OpInfo tanh_gelu_op{
-    .name = "gelu",
-    .forward = forward<formulas::TanhGelu>,
-    .gradient = accumulate_gradient<tanh_gelu_gradient_op,
-                                    [](const Tensor& d, const Tensor& x, double, double) {
-                                      Tensor near = clamp(x, -40.0, 40.0), squared = square(near);
-                                      Tensor t = tanh(near * (squared * 0.044715 + 1.0) * 0.7978845608028654);
-                                      Tensor slope = (squared * 0.134145 + 1.0) * 0.7978845608028654;
-                                      return d * ((t + 1.0) * 0.5 + near * 0.5 * (1.0 - square(t)) * slope);
-                                    }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-    .internal = true,
-};
+constexpr OpInfo tanh_gelu_op =
+    activation<formulas::TanhGelu, tanh_gelu_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+      Tensor near = clamp(x, -40.0, 40.0), squared = square(near);
+      Tensor t = tanh(near * (squared * 0.044715 + 1.0) * 0.7978845608028654);
+      Tensor slope = (squared * 0.134145 + 1.0) * 0.7978845608028654;
+      return d * ((t + 1.0) * 0.5 + near * 0.5 * (1.0 - square(t)) * slope);
+    }>("gelu", Precision::promoted, true);
 
 Tensor gelu(const Arg& x, GeluOptions options) {
   // Both have one name: the attribute tells them apart.
@@ -123,17 +117,11 @@ Tensor gelu(const Arg& x, GeluOptions options) {
 
 constexpr OpInfo silu_gradient_op = fused_gradient<formulas::Silu>("silu_gradient");
 
-constexpr OpInfo silu_op{
-    .name = "silu",
-    .forward = forward<formulas::Silu>,
-    .gradient = accumulate_gradient<silu_gradient_op,
-                                    [](const Tensor& d, const Tensor& x, double, double) {
-                                      Tensor near = clamp(x, -1000.0, 1000.0), s = sigmoid(near);
-                                      return d * (s * (near * (1.0 - s) + 1.0));
-                                    }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo silu_op =
+    activation<formulas::Silu, silu_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+      Tensor near = clamp(x, -1000.0, 1000.0), s = sigmoid(near);
+      return d * (s * (near * (1.0 - s) + 1.0));
+    }>("silu");
 
 Tensor silu(const Arg& x) { return run(silu_op, x); }
 
@@ -148,23 +136,13 @@ Tensor composed_elu_gradient(const Tensor& d, const Tensor& x, double alpha, dou
   return d * scale * where(x > 0.0, 1.0, below);
 }
 
-constexpr OpInfo elu_like(const char* name) {
-  return {
-      .name = name,
-      .forward = forward<formulas::Elu>,
-      .gradient = accumulate_gradient<elu_gradient_op, composed_elu_gradient>,
-      .saves_input_for = {inputs({0})},
-      .joining = by_elements,
-  };
-}
-
 }  // namespace
 
-constexpr OpInfo elu_op = elu_like("elu");
+constexpr OpInfo elu_op = activation<formulas::Elu, elu_gradient_op, composed_elu_gradient>("elu");
 
 Tensor elu(const Arg& x, EluOptions options) { return run(elu_op, x, options.alpha, 1); }
 
-constexpr OpInfo selu_op = elu_like("selu");
+constexpr OpInfo selu_op = activation<formulas::Elu, elu_gradient_op, composed_elu_gradient>("selu");
 
 Tensor selu(const Arg& x) { return run(selu_op, x, 1.6732632423543772, 1.0507009873554805); }
 
@@ -172,18 +150,11 @@ Tensor selu(const Arg& x) { return run(selu_op, x, 1.6732632423543772, 1.0507009
 
 constexpr OpInfo softplus_gradient_op = fused_gradient<formulas::Softplus>("softplus_gradient");
 
-constexpr OpInfo softplus_op{
-    .name = "softplus",
-    .forward = forward<formulas::Softplus>,
-    .gradient = accumulate_gradient<softplus_gradient_op,
-                                    [](const Tensor& d, const Tensor& x, double beta, double threshold) {
-                                      Tensor z = x * beta;
-                                      return where(z > threshold, d, d * sigmoid(z));
-                                    }>,
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo softplus_op = activation<formulas::Softplus, softplus_gradient_op,
+                                          [](const Tensor& d, const Tensor& x, double beta, double threshold) {
+                                            Tensor z = x * beta;
+                                            return where(z > threshold, d, d * sigmoid(z));
+                                          }>("softplus", Precision::full);
 
 Tensor softplus(const Arg& x, SoftplusOptions options) {
   if (!(options.beta > 0)) fail<Error>("softplus", x.location(), "beta is {}, not above 0", options.beta);
@@ -194,16 +165,10 @@ Tensor softplus(const Arg& x, SoftplusOptions options) {
 
 constexpr OpInfo hardtanh_gradient_op = fused_gradient<formulas::Clamp>("hardtanh_gradient");
 
-constexpr OpInfo hardtanh_op{
-    .name = "hardtanh",
-    .forward = forward<formulas::Clamp>,
-    .gradient = accumulate_gradient<hardtanh_gradient_op,
-                                    [](const Tensor& d, const Tensor& x, double low, double high) {
-                                      return where(logical_or(x <= low, x >= high), 0.0, d);
-                                    }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo hardtanh_op =
+    activation<formulas::Clamp, hardtanh_gradient_op, [](const Tensor& d, const Tensor& x, double low, double high) {
+      return where(logical_or(x <= low, x >= high), 0.0, d);
+    }>("hardtanh");
 
 Tensor hardtanh(const Arg& x, HardtanhOptions options) {
   if (!(options.low <= options.high))
@@ -215,18 +180,12 @@ Tensor hardtanh(const Arg& x, HardtanhOptions options) {
 
 constexpr OpInfo mish_gradient_op = fused_gradient<formulas::Mish>("mish_gradient");
 
-constexpr OpInfo mish_op{
-    .name = "mish",
-    .forward = forward<formulas::Mish>,
-    .gradient = accumulate_gradient<mish_gradient_op,
-                                    [](const Tensor& d, const Tensor& x, double, double) {
-                                      Tensor near = clamp(x, -1000.0, 1000.0);
-                                      Tensor t = tanh(softplus(near)), s = sigmoid(near);
-                                      return d * (t + near * ((1.0 - square(t)) * s));
-                                    }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo mish_op =
+    activation<formulas::Mish, mish_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+      Tensor near = clamp(x, -1000.0, 1000.0);
+      Tensor t = tanh(softplus(near)), s = sigmoid(near);
+      return d * (t + near * ((1.0 - square(t)) * s));
+    }>("mish");
 
 Tensor mish(const Arg& x) { return run(mish_op, x); }
 
@@ -234,17 +193,11 @@ Tensor mish(const Arg& x) { return run(mish_op, x); }
 
 constexpr OpInfo hardswish_gradient_op = fused_gradient<formulas::Hardswish>("hardswish_gradient");
 
-constexpr OpInfo hardswish_op{
-    .name = "hardswish",
-    .forward = forward<formulas::Hardswish>,
-    .gradient = accumulate_gradient<hardswish_gradient_op,
-                                    [](const Tensor& d, const Tensor& x, double, double) {
-                                      Tensor slope = where(x < 3.0, x / 3.0 + 0.5, 1.0);
-                                      return d * where(x <= -3.0, 0.0, slope);
-                                    }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo hardswish_op =
+    activation<formulas::Hardswish, hardswish_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+      Tensor slope = where(x < 3.0, x / 3.0 + 0.5, 1.0);
+      return d * where(x <= -3.0, 0.0, slope);
+    }>("hardswish");
 
 Tensor hardswish(const Arg& x) { return run(hardswish_op, x); }
 
@@ -252,14 +205,10 @@ Tensor hardswish(const Arg& x) { return run(hardswish_op, x); }
 
 constexpr OpInfo softsign_gradient_op = fused_gradient<formulas::Softsign>("softsign_gradient");
 
-constexpr OpInfo softsign_op{
-    .name = "softsign",
-    .forward = forward<formulas::Softsign>,
-    .gradient = accumulate_gradient<softsign_gradient_op, [](const Tensor& d, const Tensor& x, double,
-                                                             double) { return d * square(reciprocal(abs(x) + 1.0)); }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo softsign_op =
+    activation<formulas::Softsign, softsign_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+      return d * square(reciprocal(abs(x) + 1.0));
+    }>("softsign");
 
 Tensor softsign(const Arg& x) { return run(softsign_op, x); }
 

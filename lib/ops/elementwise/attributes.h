@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "../../core/op.h"
 
 // Attributes of calls, for what reads recorded calls.

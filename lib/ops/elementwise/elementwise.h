@@ -20,6 +20,28 @@ void binary_forward(Call& call) {
   kernels(call.output().device).binary[binary_place<F>](call.output(), call.input(0), call.input(1));
 }
 
+/// A unary op whose gradient is computed from x, or from y.
+template <class F>
+constexpr OpInfo unary_by_x(const char* name, void (*gradient)(Gradient& g),
+                            Precision precision = Precision::promoted) {
+  return {.name = name,
+          .forward = unary_forward<F>,
+          .gradient = gradient,
+          .saves_input_for = {inputs({0})},
+          .precision = precision,
+          .joining = by_elements};
+}
+template <class F>
+constexpr OpInfo unary_by_y(const char* name, void (*gradient)(Gradient& g),
+                            Precision precision = Precision::promoted) {
+  return {.name = name,
+          .forward = unary_forward<F>,
+          .gradient = gradient,
+          .saves_output_for = {inputs({0})},
+          .precision = precision,
+          .joining = by_elements};
+}
+
 /// The dtypes that a binary op accepts and returns. A plain number beside halves is rounded to their dtype where the op
 /// compares it (`comparison`), or may return it (`extreme`), as PyTorch does; elsewhere it enters in f32.
 enum class Types { arithmetic, extreme, no_bool, floating, comparison, integers, integers_and_bools };

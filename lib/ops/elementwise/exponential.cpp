@@ -13,109 +13,63 @@ using namespace detail;
 
 // y = e^x;  dx = d y
 
-constexpr OpInfo exp_op{
-    .name = "exp",
-    .forward = unary_forward<formulas::Exp>,
-    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), g.saved_output()); },
-    .saves_output_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo exp_op = unary_by_y<formulas::Exp>(
+    "exp", [](Gradient& g) { g.accumulate_product(0, g.output(), g.saved_output()); }, Precision::full);
 
 Tensor exp(const Arg& x) { return floating_unary<formulas::Exp>(exp_op, x); }
 
 // y = e^x − 1;  dx = d (y + 1)
 
-constexpr OpInfo expm1_op{
-    .name = "expm1",
-    .forward = unary_forward<formulas::Expm1>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * (g.saved_output() + 1.0)); },
-    .saves_output_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo expm1_op = unary_by_y<formulas::Expm1>(
+    "expm1", [](Gradient& g) { g.accumulate(0, g.output() * (g.saved_output() + 1.0)); }, Precision::full);
 
 Tensor expm1(const Arg& x) { return floating_unary(expm1_op, x); }
 
 // y = log x;  dx = d / x
 
-constexpr OpInfo log_op{
-    .name = "log",
-    .forward = unary_forward<formulas::Log>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() / g.saved_input(0)); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo log_op = unary_by_x<formulas::Log>(
+    "log", [](Gradient& g) { g.accumulate(0, g.output() / g.saved_input(0)); }, Precision::full);
 
 Tensor log(const Arg& x) { return floating_unary<formulas::Log>(log_op, x); }
 
 // y = log(1 + x);  dx = d / (1 + x)
 
-constexpr OpInfo log1p_op{
-    .name = "log1p",
-    .forward = unary_forward<formulas::Log1p>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) + 1.0)); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo log1p_op = unary_by_x<formulas::Log1p>(
+    "log1p", [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) + 1.0)); }, Precision::full);
 
 Tensor log1p(const Arg& x) { return floating_unary(log1p_op, x); }
 
 // y = log₂ x;  dx = d / (x log 2)
 
-constexpr OpInfo log2_op{
-    .name = "log2",
-    .forward = unary_forward<formulas::Log2>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) * std::numbers::ln2)); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo log2_op = unary_by_x<formulas::Log2>(
+    "log2", [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) * std::numbers::ln2)); }, Precision::full);
 
 Tensor log2(const Arg& x) { return floating_unary(log2_op, x); }
 
 // y = 2^x;  dx = d y log 2
 
-constexpr OpInfo exp2_op{
-    .name = "exp2",
-    .forward = unary_forward<formulas::Exp2>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * g.saved_output() * std::numbers::ln2); },
-    .saves_output_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo exp2_op = unary_by_y<formulas::Exp2>(
+    "exp2", [](Gradient& g) { g.accumulate(0, g.output() * g.saved_output() * std::numbers::ln2); }, Precision::full);
 
 Tensor exp2(const Arg& x) { return floating_unary<formulas::Exp2>(exp2_op, x); }
 
 // y = log₁₀ x;  dx = d / (x log 10)
 
-constexpr OpInfo log10_op{
-    .name = "log10",
-    .forward = unary_forward<formulas::Log10>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) * std::numbers::ln10)); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo log10_op = unary_by_x<formulas::Log10>(
+    "log10", [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) * std::numbers::ln10)); },
+    Precision::full);
 
 Tensor log10(const Arg& x) { return floating_unary<formulas::Log10>(log10_op, x); }
 
 // y = log(x / (1 − x));  dx = d / (x (1 − x))
 
-constexpr OpInfo logit_op{
-    .name = "logit",
-    .forward = unary_forward<formulas::Logit>,
-    .gradient =
-        [](Gradient& g) {
-          const Tensor& x = g.saved_input(0);
-          g.accumulate(0, g.output() / (x * (1.0 - x)));
-        },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo logit_op = unary_by_x<formulas::Logit>(
+    "logit",
+    [](Gradient& g) {
+      const Tensor& x = g.saved_input(0);
+      g.accumulate(0, g.output() / (x * (1.0 - x)));
+    },
+    Precision::full);
 
 Tensor logit(const Arg& x, LogitOptions options) {
   if (!options.epsilon) return floating_unary<formulas::Logit>(logit_op, x);
@@ -132,74 +86,46 @@ Tensor logit(const Arg& x, LogitOptions options) {
 
 // y = sinh x;  dx = d cosh x
 
-constexpr OpInfo sinh_op{
-    .name = "sinh",
-    .forward = unary_forward<formulas::Sinh>,
-    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), cosh(g.saved_input(0))); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo sinh_op = unary_by_x<formulas::Sinh>(
+    "sinh", [](Gradient& g) { g.accumulate_product(0, g.output(), cosh(g.saved_input(0))); }, Precision::full);
 
 Tensor sinh(const Arg& x) { return floating_unary(sinh_op, x); }
 
 // y = cosh x;  dx = d sinh x
 
-constexpr OpInfo cosh_op{
-    .name = "cosh",
-    .forward = unary_forward<formulas::Cosh>,
-    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), sinh(g.saved_input(0))); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo cosh_op = unary_by_x<formulas::Cosh>(
+    "cosh", [](Gradient& g) { g.accumulate_product(0, g.output(), sinh(g.saved_input(0))); }, Precision::full);
 
 Tensor cosh(const Arg& x) { return floating_unary(cosh_op, x); }
 
 // y = arsinh x;  dx = d / √(x² + 1)
 
-constexpr OpInfo asinh_op{
-    .name = "asinh",
-    .forward = unary_forward<formulas::Asinh>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * rsqrt(square(g.saved_input(0)) + 1.0)); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo asinh_op = unary_by_x<formulas::Asinh>(
+    "asinh", [](Gradient& g) { g.accumulate(0, g.output() * rsqrt(square(g.saved_input(0)) + 1.0)); }, Precision::full);
 
 Tensor asinh(const Arg& x) { return floating_unary<formulas::Asinh>(asinh_op, x); }
 
 // y = arcosh x;  dx = d / √((x − 1) (x + 1))
 
-constexpr OpInfo acosh_op{
-    .name = "acosh",
-    .forward = unary_forward<formulas::Acosh>,
-    .gradient =
-        [](Gradient& g) {
-          const Tensor& x = g.saved_input(0);
-          g.accumulate(0, g.output() * rsqrt((x - 1.0) * (x + 1.0)));
-        },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo acosh_op = unary_by_x<formulas::Acosh>(
+    "acosh",
+    [](Gradient& g) {
+      const Tensor& x = g.saved_input(0);
+      g.accumulate(0, g.output() * rsqrt((x - 1.0) * (x + 1.0)));
+    },
+    Precision::full);
 
 Tensor acosh(const Arg& x) { return floating_unary<formulas::Acosh>(acosh_op, x); }
 
 // y = artanh x;  dx = d / ((1 − x) (1 + x))
 
-constexpr OpInfo atanh_op{
-    .name = "atanh",
-    .forward = unary_forward<formulas::Atanh>,
-    .gradient =
-        [](Gradient& g) {
-          const Tensor& x = g.saved_input(0);
-          g.accumulate(0, g.output() / ((1.0 - x) * (x + 1.0)));
-        },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo atanh_op = unary_by_x<formulas::Atanh>(
+    "atanh",
+    [](Gradient& g) {
+      const Tensor& x = g.saved_input(0);
+      g.accumulate(0, g.output() / ((1.0 - x) * (x + 1.0)));
+    },
+    Precision::full);
 
 Tensor atanh(const Arg& x) { return floating_unary<formulas::Atanh>(atanh_op, x); }
 
@@ -222,16 +148,9 @@ constexpr OpInfo tanh_gradient_op{
 
 // y = tanh x;  dx = d (1 − y²)
 
-constexpr OpInfo tanh_op{
-    .name = "tanh",
-    .forward = unary_forward<formulas::Tanh>,
-    .gradient =
-        [](Gradient& g) {
-          g.accumulate_fused(0, tanh_gradient_op, binary_place<formulas::TanhGradient>, g.saved_output());
-        },
-    .saves_output_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo tanh_op = unary_by_y<formulas::Tanh>("tanh", [](Gradient& g) {
+  g.accumulate_fused(0, tanh_gradient_op, binary_place<formulas::TanhGradient>, g.saved_output());
+});
 
 Tensor tanh(const Arg& x) { return floating_unary<formulas::Tanh>(tanh_op, x); }
 
@@ -254,16 +173,9 @@ constexpr OpInfo sigmoid_gradient_op{
 
 // y = 1 / (1 + e^−x);  dx = d y (1 − y)
 
-constexpr OpInfo sigmoid_op{
-    .name = "sigmoid",
-    .forward = unary_forward<formulas::Sigmoid>,
-    .gradient =
-        [](Gradient& g) {
-          g.accumulate_fused(0, sigmoid_gradient_op, binary_place<formulas::SigmoidGradient>, g.saved_output());
-        },
-    .saves_output_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo sigmoid_op = unary_by_y<formulas::Sigmoid>("sigmoid", [](Gradient& g) {
+  g.accumulate_fused(0, sigmoid_gradient_op, binary_place<formulas::SigmoidGradient>, g.saved_output());
+});
 
 Tensor sigmoid(const Arg& x) { return floating_unary<formulas::Sigmoid>(sigmoid_op, x); }
 

@@ -12,71 +12,40 @@ using namespace detail;
 
 // y = erf x;  dx = d 2/√π e^(−x²)
 
-constexpr OpInfo erf_op{
-    .name = "erf",
-    .forward = unary_forward<formulas::Erf>,
-    .gradient =
-        [](Gradient& g) {
-          g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (2 * std::numbers::inv_sqrtpi));
-        },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo erf_op = unary_by_x<formulas::Erf>("erf", [](Gradient& g) {
+  g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (2 * std::numbers::inv_sqrtpi));
+});
 
 Tensor erf(const Arg& x) { return floating_unary(erf_op, x); }
 
 // y = 1 − erf x;  dx = −d 2/√π e^(−x²)
 
-constexpr OpInfo erfc_op{
-    .name = "erfc",
-    .forward = unary_forward<formulas::Erfc>,
-    .gradient =
-        [](Gradient& g) {
-          g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (-2 * std::numbers::inv_sqrtpi));
-        },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo erfc_op = unary_by_x<formulas::Erfc>("erfc", [](Gradient& g) {
+  g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (-2 * std::numbers::inv_sqrtpi));
+});
 
 Tensor erfc(const Arg& x) { return floating_unary(erfc_op, x); }
 
 // y = erf⁻¹ x;  dx = d √π/2 e^(y²)
 
-constexpr OpInfo erfinv_op{
-    .name = "erfinv",
-    .forward = unary_forward<formulas::Erfinv>,
-    .gradient =
-        [](Gradient& g) {
-          g.accumulate(0, g.output() * exp(square(g.saved_output())) * (0.5 / std::numbers::inv_sqrtpi));
-        },
-    .saves_output_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo erfinv_op = unary_by_y<formulas::Erfinv>(
+    "erfinv",
+    [](Gradient& g) { g.accumulate(0, g.output() * exp(square(g.saved_output())) * (0.5 / std::numbers::inv_sqrtpi)); },
+    Precision::full);
 
 Tensor erfinv(const Arg& x) { return floating_unary(erfinv_op, x); }
 
 // y = log |Γ(x)|;  dx = d ψ(x)
 
-constexpr OpInfo lgamma_op{
-    .name = "lgamma",
-    .forward = unary_forward<formulas::Lgamma>,
-    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), digamma(g.saved_input(0))); },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo lgamma_op = unary_by_x<formulas::Lgamma>(
+    "lgamma", [](Gradient& g) { g.accumulate_product(0, g.output(), digamma(g.saved_input(0))); });
 
 Tensor lgamma(const Arg& x) { return floating_unary(lgamma_op, x); }
 
 // y = ψ(x);  dx = d ψ′(x)
 
-constexpr OpInfo digamma_op{
-    .name = "digamma",
-    .forward = unary_forward<formulas::Digamma>,
-    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), polygamma(1, g.saved_input(0))); },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo digamma_op = unary_by_x<formulas::Digamma>(
+    "digamma", [](Gradient& g) { g.accumulate_product(0, g.output(), polygamma(1, g.saved_input(0))); });
 
 Tensor digamma(const Arg& x) { return floating_unary(digamma_op, x); }
 
@@ -141,14 +110,8 @@ Tensor i1(const Arg& x) { return floating_unary(i1_op, x); }
 
 // y = I₀(x);  dx = d I₁(x)
 
-constexpr OpInfo i0_op{
-    .name = "i0",
-    .forward = unary_forward<formulas::I0>,
-    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), i1(g.saved_input(0))); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo i0_op = unary_by_x<formulas::I0>(
+    "i0", [](Gradient& g) { g.accumulate_product(0, g.output(), i1(g.saved_input(0))); }, Precision::full);
 
 Tensor i0(const Arg& x) { return floating_unary(i0_op, x); }
 

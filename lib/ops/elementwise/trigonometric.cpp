@@ -14,76 +14,44 @@ using namespace detail;
 
 // y = sin x;  dx = d cos x
 
-constexpr OpInfo sin_op{
-    .name = "sin",
-    .forward = unary_forward<formulas::Sin>,
-    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), cos(g.saved_input(0))); },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo sin_op =
+    unary_by_x<formulas::Sin>("sin", [](Gradient& g) { g.accumulate_product(0, g.output(), cos(g.saved_input(0))); });
 
 Tensor sin(const Arg& x) { return floating_unary(sin_op, x); }
 
 // y = cos x;  dx = −d sin x
 
-constexpr OpInfo cos_op{
-    .name = "cos",
-    .forward = unary_forward<formulas::Cos>,
-    .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * sin(g.saved_input(0)))); },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo cos_op =
+    unary_by_x<formulas::Cos>("cos", [](Gradient& g) { g.accumulate(0, -(g.output() * sin(g.saved_input(0)))); });
 
 Tensor cos(const Arg& x) { return floating_unary(cos_op, x); }
 
 // y = tan x;  dx = d (1 + y²)
 
-constexpr OpInfo tan_op{
-    .name = "tan",
-    .forward = unary_forward<formulas::Tan>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * (square(g.saved_output()) + 1.0)); },
-    .saves_output_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo tan_op = unary_by_y<formulas::Tan>(
+    "tan", [](Gradient& g) { g.accumulate(0, g.output() * (square(g.saved_output()) + 1.0)); }, Precision::full);
 
 Tensor tan(const Arg& x) { return floating_unary(tan_op, x); }
 
 // y = arcsin x;  dx = d / √(1 − x²)
 
-constexpr OpInfo asin_op{
-    .name = "asin",
-    .forward = unary_forward<formulas::Asin>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * rsqrt(1.0 - square(g.saved_input(0)))); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo asin_op = unary_by_x<formulas::Asin>(
+    "asin", [](Gradient& g) { g.accumulate(0, g.output() * rsqrt(1.0 - square(g.saved_input(0)))); }, Precision::full);
 
 Tensor asin(const Arg& x) { return floating_unary(asin_op, x); }
 
 // y = arccos x;  dx = −d / √(1 − x²)
 
-constexpr OpInfo acos_op{
-    .name = "acos",
-    .forward = unary_forward<formulas::Acos>,
-    .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * rsqrt(1.0 - square(g.saved_input(0))))); },
-    .saves_input_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo acos_op = unary_by_x<formulas::Acos>(
+    "acos", [](Gradient& g) { g.accumulate(0, -(g.output() * rsqrt(1.0 - square(g.saved_input(0))))); },
+    Precision::full);
 
 Tensor acos(const Arg& x) { return floating_unary(acos_op, x); }
 
 // y = arctan x;  dx = d / (1 + x²)
 
-constexpr OpInfo atan_op{
-    .name = "atan",
-    .forward = unary_forward<formulas::Atan>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (square(g.saved_input(0)) + 1.0)); },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo atan_op = unary_by_x<formulas::Atan>(
+    "atan", [](Gradient& g) { g.accumulate(0, g.output() / (square(g.saved_input(0)) + 1.0)); });
 
 Tensor atan(const Arg& x) { return floating_unary(atan_op, x); }
 

@@ -41,13 +41,8 @@ Tensor neg(const Arg& x) { return number_unary(neg_op, x); }
 
 // y = |x|;  dx = d sign x
 
-constexpr OpInfo abs_op{
-    .name = "abs",
-    .forward = unary_forward<formulas::Abs>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * sign(g.saved_input(0))); },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo abs_op =
+    unary_by_x<formulas::Abs>("abs", [](Gradient& g) { g.accumulate(0, g.output() * sign(g.saved_input(0))); });
 
 Tensor abs(const Arg& x) { return number_unary(abs_op, x); }
 
@@ -64,13 +59,8 @@ Tensor sign(const Arg& x) { return number_unary(sign_op, x); }
 
 // y = x²;  dx = 2 d x
 
-constexpr OpInfo square_op{
-    .name = "square",
-    .forward = unary_forward<formulas::Square>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * g.saved_input(0) * 2.0); },
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo square_op =
+    unary_by_x<formulas::Square>("square", [](Gradient& g) { g.accumulate(0, g.output() * g.saved_input(0) * 2.0); });
 
 Tensor square(const Arg& x) { return number_unary(square_op, x); }
 
@@ -91,16 +81,9 @@ constexpr OpInfo relu_gradient_op{
 
 // y = max(x, 0);  dx = 0 where y = 0, else d
 
-constexpr OpInfo relu_op{
-    .name = "relu",
-    .forward = unary_forward<formulas::Relu>,
-    .gradient =
-        [](Gradient& g) {
-          g.accumulate_fused(0, relu_gradient_op, binary_place<formulas::ReluGradient>, g.saved_output());
-        },
-    .saves_output_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo relu_op = unary_by_y<formulas::Relu>("relu", [](Gradient& g) {
+  g.accumulate_fused(0, relu_gradient_op, binary_place<formulas::ReluGradient>, g.saved_output());
+});
 
 Tensor relu(const Arg& x) { return number_unary(relu_op, x); }
 
@@ -150,43 +133,27 @@ Tensor trunc(const Arg& x) { return number_unary(trunc_op, x); }
 
 // y = 1 / x;  dx = −d y²
 
-constexpr OpInfo reciprocal_op{
-    .name = "reciprocal",
-    .forward = unary_forward<formulas::Reciprocal>,
-    .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * square(g.saved_output()))); },
-    .saves_output_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo reciprocal_op = unary_by_y<formulas::Reciprocal>(
+    "reciprocal", [](Gradient& g) { g.accumulate(0, -(g.output() * square(g.saved_output()))); }, Precision::full);
 
 Tensor reciprocal(const Arg& x) { return floating_unary<formulas::Reciprocal>(reciprocal_op, x); }
 
 // y = √x;  dx = d / (2 y)
 
-constexpr OpInfo sqrt_op{
-    .name = "sqrt",
-    .forward = unary_forward<formulas::Sqrt>,
-    .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_output() * 2.0)); },
-    .saves_output_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo sqrt_op =
+    unary_by_y<formulas::Sqrt>("sqrt", [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_output() * 2.0)); });
 
 Tensor sqrt(const Arg& x) { return floating_unary<formulas::Sqrt>(sqrt_op, x); }
 
 // y = 1 / √x;  dx = −d y³ / 2
 
-constexpr OpInfo rsqrt_op{
-    .name = "rsqrt",
-    .forward = unary_forward<formulas::Rsqrt>,
-    .gradient =
-        [](Gradient& g) {
-          const Tensor& y = g.saved_output();
-          g.accumulate(0, g.output() * (square(y) * y) * -0.5);
-        },
-    .saves_output_for = {inputs({0})},
-    .precision = Precision::full,
-    .joining = by_elements,
-};
+constexpr OpInfo rsqrt_op = unary_by_y<formulas::Rsqrt>(
+    "rsqrt",
+    [](Gradient& g) {
+      const Tensor& y = g.saved_output();
+      g.accumulate(0, g.output() * (square(y) * y) * -0.5);
+    },
+    Precision::full);
 
 Tensor rsqrt(const Arg& x) { return floating_unary(rsqrt_op, x); }
 
