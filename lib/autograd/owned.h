@@ -1,7 +1,5 @@
 #pragma once
 
-#include <utility>
-
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 

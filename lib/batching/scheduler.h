@@ -4,7 +4,6 @@
 #include <exception>
 #include <memory>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <reel/batching.h>

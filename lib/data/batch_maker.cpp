@@ -2,7 +2,6 @@
 
 #include <new>
 #include <string>
-#include <utility>
 
 #include <reel/autocast.h>
 #include <reel/cancellation.h>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <utility>
 
 #include <reel/no_record.h>
 #include <reel/ops/create.h>

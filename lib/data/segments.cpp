@@ -1,8 +1,6 @@
 #include <reel/data/segments.h>
 
 #include <algorithm>
-#include <limits>
-#include <string_view>
 #include <utility>
 
 #include <reel/device.h>

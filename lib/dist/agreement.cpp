@@ -6,7 +6,6 @@
 #include <functional>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include <sys/stat.h>
 #include <sys/syscall.h>

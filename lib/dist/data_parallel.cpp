@@ -1,7 +1,6 @@
 #include <reel/dist/data_parallel.h>
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 #include <system_error>
-#include <utility>
 
 #include <reel/io/safetensors.h>
 #include <reel/io/tensor_file.h>

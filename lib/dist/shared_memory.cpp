@@ -6,8 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <random>
-#include <string>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -3,8 +3,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <span>
-#include <utility>
 
 #include "../core/modules/module.h"
 #include "../core/op_error.h"

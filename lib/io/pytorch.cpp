@@ -1,8 +1,6 @@
 #include <reel/io/pytorch.h>
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <optional>
 #include <stdexcept>
 #include <unordered_map>

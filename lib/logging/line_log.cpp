@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
-#include <utility>
 
 #include <fmt/format.h>
 

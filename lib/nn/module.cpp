@@ -1,6 +1,5 @@
 #include <reel/nn/module.h>
 
-#include <algorithm>
 #include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>

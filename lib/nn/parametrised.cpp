@@ -1,7 +1,5 @@
 #include <reel/nn/parametrised.h>
 
-#include <utility>
-
 #include <reel/no_record.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/in_place.h>

@@ -1,6 +1,5 @@
 #include <reel/nn/part.h>
 
-#include <algorithm>
 #include <utility>
 
 #include <reel/nn/module.h>

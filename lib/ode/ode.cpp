@@ -60,8 +60,7 @@ class Solver {
     for (std::size_t i = 0; i < controlled_; ++i)
       if (!value_to_check<bool>(all(isfinite(next[i]))))
         fail<Error>(op_, where_,
-                    "the state at t = {} is not finite; f has no bounded solution there, or a step is too "
-                    "large for it",
+                    "the state at t = {} is not finite; f has no bounded solution there, or a step is too large for it",
                     end);
     return next;
   }
@@ -92,9 +91,7 @@ class Solver {
       double h = reaches_end ? end - t : direction * size_;
       if (std::abs(h) < 16 * std::numeric_limits<double>::epsilon() * std::abs(t))
         fail<Error>(op_, where_,
-                    "the step at t = {} has become too small to change t; f is not smooth there, or not "
-                    "finite",
-                    t);
+                    "the step at t = {} has become too small to change t; f is not smooth there, or not finite", t);
       auto [next, k7, error] = dormand_prince_step(y, k1, t, reaches_end ? end : t + h);
       // A step that was cut to meet the time says little of the next one's size.
       double proposed = std::abs(h) * factor_of(error);

@@ -92,8 +92,7 @@ std::string difference_of(const Tensor& found, const Tensor& expected, const Tol
   T a = have[static_cast<std::size_t>(worst)], b = want[static_cast<std::size_t>(worst)];
   std::string text = fmt::format(
       "{} of {} elements differ; the worst at [{}]: found {}, expected {}, {:.3g} apart, where {:g} + {:g} × "
-      "|expected| "
-      "is allowed",
+      "|expected| is allowed",
       count, want.size(), fmt::join(index_of(worst, found.shape()), ", "), a, b,
       std::abs(static_cast<double>(a) - static_cast<double>(b)), tolerances.absolute, tolerances.relative);
   if (found.numel() <= most_printed)

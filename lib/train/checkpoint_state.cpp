@@ -1,7 +1,6 @@
 #include "checkpoint_state.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include <reel/io/weights.h>

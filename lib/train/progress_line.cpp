@@ -1,7 +1,6 @@
 #include "progress_line.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>

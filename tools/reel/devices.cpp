@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <fstream>
 #include <memory>

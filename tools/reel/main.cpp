@@ -1,6 +1,5 @@
 // The command-line tool: reel VERB.
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -1,7 +1,5 @@
 #include "page.h"
 
-#include <initializer_list>
-
 #include <fmt/format.h>
 
 #include "../../logging/plot/html.h"

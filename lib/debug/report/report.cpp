@@ -1,7 +1,6 @@
 #include <reel/debug/report.h>
 
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include <reel/debug/diff.h>

@@ -1,7 +1,6 @@
 #include "npy_header.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <stdexcept>

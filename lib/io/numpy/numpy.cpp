@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <stdexcept>
 #include <unordered_set>
 

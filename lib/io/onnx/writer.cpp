@@ -209,8 +209,7 @@ std::string Writer::constant_value(ValueId id) {
     }
     refuse(fmt::format(
         "its operand {}, which no op made, is another one for {} than for {}: it would be fixed in the file; compute "
-        "it "
-        "with ops from the inputs or from io::onnx::size_of, or give a loop as io::onnx::scan or io::onnx::loop",
+        "it with ops from the inputs or from io::onnx::size_of, or give a loop as io::onnx::scan or io::onnx::loop",
         describe(first.tensor), shared_.axes.sizes_text(run), shared_.axes.sizes_text(0)));
   }
   OnnxTensor array = onnx_tensor(first.name, first.tensor);

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>

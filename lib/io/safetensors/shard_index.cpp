@@ -4,9 +4,7 @@
 
 #include <array>
 #include <filesystem>
-#include <span>
 #include <stdexcept>
-#include <unordered_set>
 
 #include <fmt/format.h>
 #include <reel/io/safetensors.h>

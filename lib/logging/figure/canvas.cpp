@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <string>
 
 #include <reel/io/safetensors.h>
 

@@ -1,7 +1,6 @@
 #include "event_reader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 

@@ -1,7 +1,6 @@
 #include <reel/nn/masked.h>
 
 #include <limits>
-#include <new>
 
 #include <reel/ops/comparison.h>
 #include <reel/ops/create.h>

@@ -2,7 +2,6 @@
 #include "../../core/memory_error.h"
 
 #include <algorithm>
-#include <new>
 
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>

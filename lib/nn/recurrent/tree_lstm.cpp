@@ -2,8 +2,6 @@
 
 #include <reel/ops.h>
 
-#include <new>
-
 #include "../../core/memory_error.h"
 #include "../../core/op_error.h"
 #include "../../ops/recurrent/tree_step.h"

@@ -1,7 +1,6 @@
 #include <reel/nn/unroll.h>
 
 #include <algorithm>
-#include <new>
 #include <numeric>
 
 #include <reel/ops/create.h>

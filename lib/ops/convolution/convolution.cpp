@@ -302,9 +302,8 @@ Tensor conv_batch(int spatial, const Arg& given_x, const Arg& given_w, const Arg
     }
     if (extent > padded)
       fail<ShapeError>(name, all.where,
-                       "the window spans {} elements along spatial axis {}, but x has {} with its "
-                       "padding ({})",
-                       extent, i, padded, all.shapes());
+                       "the window spans {} elements along spatial axis {}, but x has {} with its padding ({})", extent,
+                       i, padded, all.shapes());
     sizes[i] = (padded - extent) / stride + 1;
   }
   return invoke_with_bias(all.op, all.x, all.w, all.bias, all.result(filters, sizes), c, all.where);

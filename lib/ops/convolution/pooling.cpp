@@ -250,8 +250,7 @@ struct Pool {
                               bool ceil_mode) {
     if (extent > padded && !(ceil_mode && extent - padded < stride))
       fail<ShapeError>(name, where,
-                       "the window spans {} elements along spatial axis {}, but x {} has {} there with "
-                       "its padding",
+                       "the window spans {} elements along spatial axis {}, but x {} has {} there with its padding",
                        extent, i, describe(x), padded);
     std::int64_t room = padded - extent + (ceil_mode ? stride - 1 : 0), results = room / stride + 1;
     // The last window must start within x or the padding before it.

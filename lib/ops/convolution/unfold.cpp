@@ -1,7 +1,5 @@
 #include <reel/ops/unfold.h>
 
-#include <limits>
-
 #include <reel/ops/shape.h>
 
 #include "../../core/context.h"

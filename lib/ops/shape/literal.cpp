@@ -1,7 +1,5 @@
 #include <reel/ops/create.h>
 
-#include <algorithm>
-
 #include <reel/no_record.h>
 
 #include "../../core/op_error.h"

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "compare.h"
 #include "core/context.h"
