@@ -1,5 +1,4 @@
 #include <map>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>

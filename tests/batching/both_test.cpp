@@ -1,7 +1,6 @@
 #include <reel/batching.h>
 #include <reel/reel.h>
 
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -13,11 +12,7 @@
 // Siblings that run at the same time.
 
 using namespace reel;
-using reel_test::check_as_immediate;
-using reel_test::check_close;
-using reel_test::Counted;
-using reel_test::draw;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -17,11 +17,7 @@
 // recursion 10,000 deep and 10,000 steps.
 
 using namespace reel;
-using reel_test::check_close;
-using reel_test::contains;
-using reel_test::draw;
-using reel_test::error_of;
-using reel_test::numbers;
+using namespace reel_test;
 
 namespace {
 

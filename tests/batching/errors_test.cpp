@@ -12,13 +12,7 @@
 // Exceptions of examples.
 
 using namespace reel;
-using reel_test::check_close;
-using reel_test::contains;
-using reel_test::Counted;
-using reel_test::draw;
-using reel_test::error_of;
-using reel_test::line_of;
-using reel_test::numbers;
+using namespace reel_test;
 
 namespace {
 

@@ -1,7 +1,6 @@
 #include <reel/batching.h>
 #include <reel/reel.h>
 
-#include <string>
 #include <vector>
 
 #include "catch.h"
@@ -11,15 +10,7 @@
 // Hooks on tensors of examples, gradients with respect to them, and overwriting them.
 
 using namespace reel;
-using reel_test::check_as_immediate;
-using reel_test::check_close;
-using reel_test::contains;
-using reel_test::draw;
-using reel_test::gradients_and;
-using reel_test::line_of;
-using reel_test::Net;
-using reel_test::numbers;
-using reel_test::rows;
+using namespace reel_test;
 
 TEST_CASE("a hook on an op sees the gradients of all its calls") {
   manual_seed(25);
@@ -158,18 +149,10 @@ TEST_CASE("traced gradients are those of single examples") {
 TEST_CASE("a truncation within an example ends its gradient") {
   manual_seed(14);
   Net net;
-  std::vector<Tensor> inputs = rows(5);
-  check_as_immediate([&](const BatchOptions& options) {
-    Tape tape;
-    std::vector<Tensor> made = batch_map(
-        inputs,
-        [&](const Tensor& x) {
-          Tensor h = net.hidden(x);
-          if (h(0, 0).item() > 0) h = truncate(h);
-          return matmul(sin(h), net.V);
-        },
-        options);
-    return gradients_and(tape, made, net.parameters());
+  check_gradients(net, rows(5), [&](const Tensor& x) {
+    Tensor h = net.hidden(x);
+    if (h(0, 0).item() > 0) h = truncate(h);
+    return matmul(sin(h), net.V);
   });
 }
 
@@ -216,20 +199,13 @@ TEST_CASE("an example may overwrite a copy of a result") {
   manual_seed(17);
   Net net;
   std::vector<Tensor> inputs = rows(6);
-  check_as_immediate([&](const BatchOptions& options) {
-    Tape tape;
-    std::vector<Tensor> made = batch_map(
-        numbers(6),
-        [&](int i) {
-          Tensor h = copy(net.hidden(inputs[static_cast<std::size_t>(i)]));
-          h *= 2.0 + i;
-          Tensor own = zeros({1, 6}, {.dtype = f64});
-          own(0, slice(0, 3)) += 1;
-          fill_(own(0, i), 4.0);
-          return matmul(sin(h) * own, net.V);
-        },
-        options);
-    return gradients_and(tape, made, net.parameters());
+  check_gradients(net, numbers(6), [&](int i) {
+    Tensor h = copy(net.hidden(inputs[static_cast<std::size_t>(i)]));
+    h *= 2.0 + i;
+    Tensor own = zeros({1, 6}, {.dtype = f64});
+    own(0, slice(0, 3)) += 1;
+    fill_(own(0, i), 4.0);
+    return matmul(sin(h) * own, net.V);
   });
 }
 
@@ -240,20 +216,13 @@ TEST_CASE("an example may overwrite a result while a gradient of another example
   std::vector<Tensor> inputs = rows(6);
   for (bool tracked : {false, true}) {
     CAPTURE(tracked);
-    check_as_immediate([&](const BatchOptions& options) {
-      Tape tape;
-      std::vector<Tensor> made = batch_map(
-          numbers(6),
-          [&](int i) {
-            const Tensor& x = inputs[static_cast<std::size_t>(i)];
-            Tensor result = tracked ? addmm(net.b, x, net.W) : matmul(x, C), h = net.hidden(inputs[0]);
-            if (i < 3) return matmul(h * square(result), net.V);
-            for (int step = 0; step < 4; ++step) h = sin(h);
-            result += 1;
-            return matmul(h * result, net.V);
-          },
-          options);
-      return gradients_and(tape, made, net.parameters());
+    check_gradients(net, numbers(6), [&](int i) {
+      const Tensor& x = inputs[static_cast<std::size_t>(i)];
+      Tensor result = tracked ? addmm(net.b, x, net.W) : matmul(x, C), h = net.hidden(inputs[0]);
+      if (i < 3) return matmul(h * square(result), net.V);
+      for (int step = 0; step < 4; ++step) h = sin(h);
+      result += 1;
+      return matmul(h * result, net.V);
     });
   }
 }

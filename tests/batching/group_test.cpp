@@ -11,11 +11,7 @@
 // The operands of a group: views of one tensor, numbers, and what is known of their uses.
 
 using namespace reel;
-using reel_test::check_as_immediate;
-using reel_test::check_close;
-using reel_test::draw;
-using reel_test::error_of;
-using reel_test::numbers;
+using namespace reel_test;
 
 namespace {
 

@@ -13,9 +13,7 @@
 
 using namespace reel;
 using detail::JoinedParts;
-using reel_test::check_as_immediate;
-using reel_test::draw;
-using reel_test::numbers;
+using namespace reel_test;
 
 namespace {
 

@@ -10,9 +10,7 @@
 // Modules and their hooks within examples.
 
 using namespace reel;
-using reel_test::check_as_immediate;
-using reel_test::check_close;
-using reel_test::draw;
+using namespace reel_test;
 
 namespace {
 

@@ -30,4 +30,14 @@ inline std::vector<reel::Tensor> gradients_and(reel::Tape& tape, const std::vect
   return results;
 }
 
+/// Checks that the values of `f` for the examples, and their gradients, are those of examples one after the other.
+template <class Examples, class F>
+void check_gradients(const Net& net, const Examples& examples, F f) {
+  check_as_immediate([&](const reel::BatchOptions& options) {
+    reel::Tape tape;
+    std::vector<reel::Tensor> made = batch_map(examples, f, options);
+    return gradients_and(tape, made, net.parameters());
+  });
+}
+
 }  // namespace reel_test

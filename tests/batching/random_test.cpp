@@ -11,8 +11,7 @@
 // Random numbers of examples.
 
 using namespace reel;
-using reel_test::draw;
-using reel_test::numbers;
+using namespace reel_test;
 
 namespace {
 

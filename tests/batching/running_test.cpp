@@ -14,14 +14,7 @@
 // Threads, batches within batches, depth, memory, options and the report.
 
 using namespace reel;
-using reel_test::check_as_immediate;
-using reel_test::check_close;
-using reel_test::contains;
-using reel_test::Counted;
-using reel_test::draw;
-using reel_test::error_of;
-using reel_test::line_of;
-using reel_test::numbers;
+using namespace reel_test;
 
 namespace {
 

@@ -12,12 +12,7 @@
 // Tapes, checkpoints, custom gradients, casts and other scopes around and within examples.
 
 using namespace reel;
-using reel_test::check_as_immediate;
-using reel_test::check_close;
-using reel_test::gradients_and;
-using reel_test::Net;
-using reel_test::numbers;
-using reel_test::rows;
+using namespace reel_test;
 
 namespace {
 
@@ -39,23 +34,15 @@ struct Cubed {
 TEST_CASE("an example may differentiate on an inner tape and be differentiated: a penalty on its gradient") {
   manual_seed(1);
   Net net;
-  std::vector<Tensor> inputs = rows(6);
-  check_as_immediate([&](const BatchOptions& options) {
-    Tape outer;
-    std::vector<Tensor> made = batch_map(
-        inputs,
-        [&](const Tensor& given) {
-          Tensor x = given * 1, g;
-          {
-            Tape inner;
-            inner.watch(x);
-            g = inner.gradient(net(sin(x)), x);
-          }
-          Tensor length = sqrt(sum(square(g), {1}));
-          return square(length - 1) + net(x)(0);
-        },
-        options);
-    return gradients_and(outer, made, net.parameters());
+  check_gradients(net, rows(6), [&](const Tensor& given) {
+    Tensor x = given * 1, g;
+    {
+      Tape inner;
+      inner.watch(x);
+      g = inner.gradient(net(sin(x)), x);
+    }
+    Tensor length = sqrt(sum(square(g), {1}));
+    return square(length - 1) + net(x)(0);
   });
 }
 
@@ -102,19 +89,11 @@ TEST_CASE("each example may have a tape of its own where none is around") {
 TEST_CASE("derivatives of functions are computed within examples, and can be differentiated") {
   manual_seed(4);
   Net net;
-  std::vector<Tensor> inputs = rows(5);
-  check_as_immediate([&](const BatchOptions& options) {
-    Tape tape;
-    std::vector<Tensor> made = batch_map(
-        inputs,
-        [&](const Tensor& x) {
-          Tensor scaled = x * 0.5;
-          Tensor j = jacobian([&](const Tensor& z) { return net.hidden(z); }, scaled);
-          Tensor product = hvp([&](const Tensor& z) { return sum(net(z)); }, scaled, ones_like(scaled)).product;
-          return reshape(sum(square(j)) + sum(product), {1, 1});
-        },
-        options);
-    return gradients_and(tape, made, net.parameters());
+  check_gradients(net, rows(5), [&](const Tensor& x) {
+    Tensor scaled = x * 0.5;
+    Tensor j = jacobian([&](const Tensor& z) { return net.hidden(z); }, scaled);
+    Tensor product = hvp([&](const Tensor& z) { return sum(net(z)); }, scaled, ones_like(scaled)).product;
+    return reshape(sum(square(j)) + sum(product), {1, 1});
   });
 }
 
@@ -122,18 +101,11 @@ TEST_CASE("checkpoints within examples have the values and gradients of the func
   manual_seed(5);
   Net net;
   std::vector<Tensor> inputs = rows(6);
-  check_as_immediate([&](const BatchOptions& options) {
-    Tape tape;
-    std::vector<Tensor> made = batch_map(
-        inputs,
-        [&](const Tensor& x) {
-          Tensor h = sin(x);
-          h = checkpoint([&net](const Tensor& z) { return net.hidden(z) * 2; }, h);
-          h = checkpoint([&net](const Tensor& z) { return matmul(z, net.V) + sum(z, {1}, {.keepdims = true}); }, h);
-          return h * h;
-        },
-        options);
-    return gradients_and(tape, made, net.parameters());
+  check_gradients(net, inputs, [&](const Tensor& x) {
+    Tensor h = sin(x);
+    h = checkpoint([&net](const Tensor& z) { return net.hidden(z) * 2; }, h);
+    h = checkpoint([&net](const Tensor& z) { return matmul(z, net.V) + sum(z, {1}, {.keepdims = true}); }, h);
+    return h * h;
   });
   // The gradients without a checkpoint.
   auto run = [&](bool kept) {

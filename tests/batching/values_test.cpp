@@ -11,9 +11,7 @@
 // Control flow that depends on the values it computes; results of any type.
 
 using namespace reel;
-using reel_test::check_as_immediate;
-using reel_test::check_close;
-using reel_test::draw;
+using namespace reel_test;
 
 namespace {
 

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <map>
 #include <string>
 #include <thread>

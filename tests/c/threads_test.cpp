@@ -4,10 +4,8 @@
 #include <reel/random.h>
 #include <reel/threads.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <iostream>
 #include <latch>

@@ -1,6 +1,5 @@
 #include <reel/reel.h>
 
-#include <atomic>
 #include <thread>
 
 #include "catch.h"

@@ -8,24 +8,13 @@
 #include <thread>
 #include <vector>
 
-#include <reel/threads.h>
-
 #include "catch.h"
+#include "thread_scope.h"
 
 using reel::detail::parallel_for;
+using reel_test::Threads;
 
 namespace {
-
-class Threads {
- public:
-  explicit Threads(int count) : before_(reel::thread_count()) { reel::set_thread_count(count); }
-  ~Threads() { reel::set_thread_count(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 // Returns true if each iteration of a loop runs once, in pieces that begin at multiples of the grain.
 bool takes_each_step_once(std::int64_t count, std::int64_t grain) {

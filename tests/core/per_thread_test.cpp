@@ -1,9 +1,7 @@
 #include "core/per_thread.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "catch.h"

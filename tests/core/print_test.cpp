@@ -1,6 +1,5 @@
 #include <reel/reel.h>
 
-#include <cmath>
 #include <limits>
 #include <sstream>
 

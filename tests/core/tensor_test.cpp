@@ -7,8 +7,7 @@
 #include "core/storage.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 TEST_CASE("tensors are made from values, by rows, and filled") {
   Tensor v = tensor({1.f, 2.f, 3.f});

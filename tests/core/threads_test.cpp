@@ -16,8 +16,7 @@
 #include "core/threads/parallel.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -1,8 +1,6 @@
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <thread>
 #include <vector>
 

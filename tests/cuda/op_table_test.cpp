@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "catch.h"

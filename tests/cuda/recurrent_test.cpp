@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 #include "data/permutation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <map>

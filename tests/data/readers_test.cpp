@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <clocale>
 #include <cstdint>
 #include <random>
@@ -18,10 +16,7 @@
 #include "io/folder.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
-using reel_test::put_bytes;
+using namespace reel_test;
 using Words = std::vector<std::string>;
 
 namespace {

@@ -15,8 +15,7 @@
 
 using namespace reel;
 using debug::detect_anomaly;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

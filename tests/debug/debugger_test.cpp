@@ -10,9 +10,7 @@
 using namespace reel;
 using debug::Debugger;
 using debug::RecordedRun;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 namespace {
 

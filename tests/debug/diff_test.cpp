@@ -15,9 +15,7 @@ using namespace reel;
 using debug::OpKind;
 using debug::RecordedOp;
 using debug::RecordedRun;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 namespace {
 

@@ -6,8 +6,7 @@ using namespace reel;
 using debug::gradcheck;
 using debug::GradcheckReport;
 using debug::gradgradcheck;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

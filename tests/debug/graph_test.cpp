@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -21,8 +20,7 @@ using debug::GraphEdge;
 using debug::GraphNode;
 using debug::GraphNodeKind;
 using debug::RecordedRun;
-using reel_test::contains;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 struct DrawnNet : nn::Module {
   nn::Linear hidden{*this, "hidden", 3, 4};

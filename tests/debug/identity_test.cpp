@@ -20,8 +20,7 @@ using debug::OpKind;
 using debug::RecordedOp;
 using debug::RecordedRun;
 using debug::Recording;
-using reel_test::contains;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 std::vector<float> numbers(int step) {
   std::vector<float> values(6);

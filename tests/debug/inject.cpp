@@ -9,7 +9,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 
 #include <reel/dtype.h>
 

@@ -20,8 +20,7 @@ using debug::Debugger;
 using debug::RecordedOp;
 using debug::RecordedRun;
 using debug::Recording;
-using reel_test::contains;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 std::vector<std::string> errors_of(const RecordedRun& run) {
   std::vector<std::string> errors;

@@ -16,9 +16,7 @@ namespace reel {
 using debug::RecordedOp;
 using debug::RecordedRun;
 using debug::Recording;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 TEST_CASE("a file that is no recording, or a damaged one, is refused with a sentence") {
   TemporaryFile file("run.reel");

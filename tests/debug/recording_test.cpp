@@ -30,8 +30,7 @@ using debug::OpKind;
 using debug::RecordedOp;
 using debug::RecordedRun;
 using debug::Recording;
-using reel_test::contains;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 struct Net : nn::Module {
   nn::Linear hidden{*this, "hidden", 3, 4};

@@ -14,8 +14,7 @@ namespace {
 using debug::RecordedOp;
 using debug::RecordedRun;
 using debug::Recording;
-using reel_test::contains;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 struct Net : nn::Module {
   nn::Linear hidden{*this, "hidden", 2, 3};

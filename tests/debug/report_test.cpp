@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,10 +19,7 @@
 #include "temporary_file.h"
 
 using namespace reel;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::TemporaryFile;
+using namespace reel_test;
 
 namespace {
 

@@ -24,8 +24,7 @@
 
 using namespace reel;
 using debug::Debugger;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -16,9 +16,7 @@
 #include "ranks.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::printed_seed;
+using namespace reel_test;
 
 namespace {
 

@@ -7,31 +7,19 @@
 #include <vector>
 
 #include "catch.h"
+#include "checks.h"
 
 using namespace reel;
 using distributions::Bernoulli;
 using distributions::Categorical;
 using distributions::Normal;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-using Row = std::vector<double>;
 const RandomOptions in_f64{.dtype = DType::f64};
-
-void check_close(const Tensor& result, const Row& expected) {
-  Row values = result.to_vector<double>();
-  REQUIRE(values.size() == expected.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isinf(expected[i]))
-      CHECK(values[i] == expected[i]);
-    else
-      CHECK(values[i] == Approx(expected[i]).epsilon(1e-10).margin(1e-12));
-  }
-}
 
 // The mean of n independent draws is within 5 standard errors of its expectation, but for once in 1.7 million.
 void check_mean(double mean, double expected, double variance, double n) {
@@ -214,13 +202,8 @@ TEST_CASE("gradients of first and second order agree with differences") {
   Tensor a = randn({3, 4}, in_f64), b = randn({3, 4}, in_f64), s = 0.5 + rand({3, 4}, in_f64),
          t = 0.5 + rand({3, 4}, in_f64), p = 0.1 + 0.8 * rand({3, 4}, in_f64), x = rand({3, 4}, in_f64);
   Tensor classes = randint(0, 4, {3}), zero = zeros({3, 4}, {.dtype = DType::f64});
-  struct Case {
-    std::string name;
-    debug::Differentiable f;
-    std::vector<Tensor> inputs;
-  };
   using In = std::span<const Tensor>;
-  std::vector<Case> cases{
+  check_derivatives({
       {"normal log_prob", [](In in) { return Normal(in[0], in[1]).log_prob(in[2]); }, {a, s, b}},
       {"normal entropy", [](In in) { return Normal(in[0], in[1]).entropy(); }, {a, s}},
       {"normal kl", [](In in) { return kl_divergence(Normal(in[0], in[1]), Normal(in[2], in[3])); }, {a, s, b, t}},
@@ -241,13 +224,7 @@ TEST_CASE("gradients of first and second order agree with differences") {
       {"categorical log_prob", [&](In in) { return Categorical(in[0]).log_prob(classes); }, {a}},
       {"categorical entropy", [](In in) { return Categorical(in[0]).entropy(); }, {a}},
       {"categorical kl", [](In in) { return kl_divergence(Categorical(in[0]), Categorical(in[1])); }, {a, b}},
-  };
-  for (const Case& c : cases) {
-    debug::GradcheckReport first = debug::gradcheck(c.f, c.inputs), second = debug::gradgradcheck(c.f, c.inputs);
-    INFO(c.name << ": " << first.text << "; " << second.text);
-    CHECK(first);
-    CHECK(second);
-  }
+  });
 }
 
 TEST_CASE("what is no distribution is refused, with the line of the caller") {

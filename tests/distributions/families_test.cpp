@@ -3,10 +3,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "catch.h"
+#include "checks.h"
 #include "plain.h"
 
 // Densities, entropies and divergences of the distributions, by their formulas and by numerical integration.
@@ -20,17 +20,6 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Tensor number(double value) { return tensor(Row{value}); }
-
-void check_close(const Tensor& result, const Row& expected, double epsilon = 1e-10) {
-  Row values = result.to_vector<double>();
-  REQUIRE(values.size() == expected.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isinf(expected[i]))
-      CHECK(values[i] == expected[i]);
-    else
-      CHECK(values[i] == Approx(expected[i]).epsilon(epsilon).margin(1e-12));
-  }
-}
 
 // Points and weights of the trapezoidal rule for ∫ f(x) dx: in t, with x(t) and its derivative.
 struct Quadrature {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "checks.h"
 #include "plain.h"
 
 // Gradients by the parameters of the distributions, generators, and input that is refused.
@@ -29,13 +30,8 @@ TEST_CASE("gradients of first and second order of the further distributions agre
   auto definite = [](const Tensor& matrix) {
     return matmul(matrix, transpose(matrix)) + eye(3, {.dtype = DType::f64});
   };
-  struct Case {
-    std::string name;
-    debug::Differentiable f;
-    std::vector<Tensor> inputs;
-  };
   using In = std::span<const Tensor>;
-  std::vector<Case> cases{
+  check_derivatives({
       {"uniform log_prob", [&](In in) { return Uniform(-in[0], in[1]).log_prob(x * 0.5); }, {a, b}},
       {"uniform entropy", [](In in) { return Uniform(-in[0], in[1]).entropy(); }, {a, b}},
       {"uniform kl",
@@ -127,13 +123,7 @@ TEST_CASE("gradients of first and second order of the further distributions agre
       {"bernoulli kl poisson",
        [](In in) { return kl_divergence(Bernoulli({.logits = in[0]}), Poisson(in[1])); },
        {loc, a}},
-  };
-  for (const Case& c : cases) {
-    debug::GradcheckReport first = debug::gradcheck(c.f, c.inputs), second = debug::gradgradcheck(c.f, c.inputs);
-    INFO(c.name << ": " << first.text << "; " << second.text);
-    CHECK(first);
-    CHECK(second);
-  }
+  });
 }
 
 TEST_CASE("gradients at the ends of the support are those of what is finite there") {

@@ -2,14 +2,12 @@
 //
 // Usage: replay CORPUS
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "readers.h"

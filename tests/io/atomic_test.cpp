@@ -19,10 +19,7 @@
 #include "folder.h"
 
 using namespace reel;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
+using namespace reel_test;
 
 namespace {
 

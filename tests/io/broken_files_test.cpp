@@ -14,11 +14,7 @@
 #include "folder.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
-using reel_test::put_bytes;
-using reel_test::safetensors;
+using namespace reel_test;
 
 namespace {
 

@@ -14,12 +14,7 @@
 
 using namespace reel;
 using namespace reel::detail;
-using reel_test::by_python;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
-using reel_test::put_bytes;
+using namespace reel_test;
 
 namespace {
 

@@ -1,7 +1,5 @@
 #include <reel/reel.h>
 
-#include <string>
-
 #include "catch.h"
 #include "io/folder.h"
 

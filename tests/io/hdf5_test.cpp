@@ -15,9 +15,7 @@
 #include "golden_folder.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
+using namespace reel_test;
 
 namespace {
 

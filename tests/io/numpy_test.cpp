@@ -9,12 +9,7 @@
 #include "golden_folder.h"
 
 using namespace reel;
-using reel_test::by_python;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
-using reel_test::put_bytes;
+using namespace reel_test;
 
 namespace {
 

@@ -15,10 +15,7 @@ using detail::OnnxGraph;
 using detail::OnnxModel;
 using detail::OnnxTensor;
 using detail::OnnxType;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
-using reel_test::put_bytes;
+using namespace reel_test;
 
 namespace {
 

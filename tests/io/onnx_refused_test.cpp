@@ -14,9 +14,7 @@
 #include "folder.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
+using namespace reel_test;
 
 TEST_CASE("a value that depends on the size of a named axis is refused with its op and line") {
   Folder folder;

@@ -19,9 +19,7 @@
 #include "io/onnx/message.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
+using namespace reel_test;
 
 TEST_CASE("scan and loop compute what plain loops do, and tapes record them") {
   Tensor x = randn({5, 3}), w = randn({3});
@@ -55,14 +53,6 @@ TEST_CASE("the example of an exported model writes a file that computes the same
 }
 
 namespace {
-
-std::string bytes_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-void write_bytes(const std::string& file, const std::string& bytes) {
-  std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
 
 // A file with products, slices, a recurrent layer and a loop.
 void save_example(const std::string& file) {
@@ -193,7 +183,7 @@ TEST_CASE("a file that is cut off anywhere is refused with a sentence, or still 
   CHECK(io::onnx::load(whole)(x).shape() == Shape{2, 2, 2});
   int refused = 0;
   for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 150) {
-    write_bytes(part, bytes.substr(0, size));
+    put_bytes(part, bytes.substr(0, size));
     try {
       static_cast<void>(io::onnx::load(part)(x));
     } catch (const Error&) {
@@ -216,7 +206,7 @@ TEST_CASE("a file with changed bytes is refused with a sentence, or computes som
     std::string changed = bytes;
     for (std::uint64_t i = 0; i < 1 + random() % 4; ++i)
       changed[random() % changed.size()] = static_cast<char>(random());
-    write_bytes(other, changed);
+    put_bytes(other, changed);
     try {
       static_cast<void>(io::onnx::load(other)(x));
     } catch (const Error&) {

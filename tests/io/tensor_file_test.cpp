@@ -1,4 +1,3 @@
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -10,12 +9,7 @@
 #include "folder.h"
 
 using namespace reel;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
-using reel_test::put_bytes;
-using reel_test::safetensors;
+using namespace reel_test;
 
 namespace {
 

@@ -9,8 +9,6 @@
 #include <reel/batching.h>
 
 #include <random>
-#include <ranges>
-#include <sstream>
 
 #include "../../samples/made_up.h"
 #include "../../samples/padded_tagger.h"

@@ -1,6 +1,5 @@
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <thread>
@@ -17,10 +16,7 @@
 
 using namespace reel;
 using logging::Fields;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
+using namespace reel_test;
 
 namespace {
 

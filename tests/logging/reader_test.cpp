@@ -28,11 +28,7 @@ using namespace reel;
 using logging::FolderLog;
 using logging::LoggedEvent;
 using logging::RunLog;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
-using reel_test::put_bytes;
+using namespace reel_test;
 
 namespace {
 

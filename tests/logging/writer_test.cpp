@@ -18,11 +18,7 @@
 #include "logging/plot/event_reader.h"
 
 using namespace reel;
-using reel_test::bytes_of;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
-using reel_test::put_bytes;
+using namespace reel_test;
 
 namespace {
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <reel/debug/gradcheck.h>
+#include <reel/nn/module.h>
 #include <reel/ops.h>
 
+#include <string>
 #include <vector>
 
 #include "catch.h"
@@ -19,8 +21,15 @@ inline reel::LSTMState draw_state(std::int64_t batch, std::int64_t size) {
 
 inline void check_close(const reel::Tensor& a, const reel::Tensor& b, double tolerance = 1e-12) {
   REQUIRE(a.shape() == b.shape());
-  CHECK(max(abs(a - b)).item() < tolerance);
+  if (a.numel() > 0) CHECK(max(abs(a - b)).item() <= tolerance);
 }
+
+inline std::vector<std::string> names_of(const std::vector<reel::NamedTensor>& tensors) {
+  std::vector<std::string> names;
+  for (const reel::NamedTensor& named : tensors) names.push_back(named.name);
+  return names;
+}
+inline std::vector<std::string> names_of(const reel::nn::Module& module) { return names_of(module.named_parameters()); }
 
 /// Checks gradients of first and second order against differences.
 template <class F>

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "catch.h"
+#include "checks.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 
@@ -23,12 +23,6 @@ struct Tied : nn::Module {
     for (int i = 0; i < depth; ++i) layers.emplace_back(*this, "layer" + std::to_string(i), 2, 2);
   }
 };
-
-std::vector<std::string> names_of(const nn::Module& module) {
-  std::vector<std::string> names;
-  for (const NamedTensor& named : module.named_parameters()) names.push_back(named.name);
-  return names;
-}
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include <reel/reel.h>
 #include <reel/train.h>
 
-#include <optional>
 #include <vector>
 
 #include "catch.h"

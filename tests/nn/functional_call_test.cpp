@@ -7,22 +7,17 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "catch.h"
+#include "checks.h"
 #include "overlap.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Overlap;
+using namespace reel_test;
 
 namespace {
-
-Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
 
 struct Net : nn::Module {
   nn::Linear hidden{*this, "hidden", 2, 3, {.dtype = f64}};
@@ -397,8 +392,7 @@ TEST_CASE("functional_call names what does not fit, and the caller's line") {
           nn::functional_call(net, std::vector<NamedTensor>{{"hidden.wait", x}}, x);
         }) ==
         "functional_call: Net has no parameter or buffer 'hidden.wait'; named_parameters() and named_buffers() list "
-        "their "
-        "names; at " +
+        "their names; at " +
             to_string(Location{__FILE__, line}));
   auto message = [&]<class E>(std::type_identity<E>, const Tensor& tensor) {
     return error_of<E>([&] { nn::functional_call(net, std::vector<NamedTensor>{{weight, tensor}}, x); });

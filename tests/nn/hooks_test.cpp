@@ -11,9 +11,7 @@
 #include "printed_to_stderr.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::printed_to_stderr;
+using namespace reel_test;
 
 namespace {
 

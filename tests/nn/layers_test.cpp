@@ -10,8 +10,7 @@
 #include "catch.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 TEST_CASE("Linear is x W + b, with the weight as (in, out)") {
   nn::Linear layer(2, 3);

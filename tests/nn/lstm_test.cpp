@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "catch.h"
+#include "checks.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 
@@ -47,8 +47,6 @@ void check_close(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-12).margin(1e-14));
 }
-
-Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
 
 }  // namespace
 

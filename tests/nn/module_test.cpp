@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "catch.h"
+#include "checks.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 
@@ -36,12 +36,6 @@ struct Stack : nn::Module {
   }
   std::vector<nn::Linear> layers;
 };
-
-std::vector<std::string> names_of(const nn::Module& module) {
-  std::vector<std::string> names;
-  for (const NamedTensor& named : module.named_parameters()) names.push_back(named.name);
-  return names;
-}
 
 const std::vector<std::string> model_names = {"encoder.first.weight", "encoder.first.bias", "encoder.scale",
                                               "encoder.second.weight", "table.table"};

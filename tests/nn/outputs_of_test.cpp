@@ -6,10 +6,7 @@
 #include "checks.h"
 
 using namespace reel;
-using reel_test::check_close;
-using reel_test::contains;
-using reel_test::draw;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

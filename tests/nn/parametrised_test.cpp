@@ -9,23 +9,16 @@
 #include <vector>
 
 #include "catch.h"
+#include "checks.h"
 #include "overlap.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Overlap;
+using namespace reel_test;
 
 namespace {
 
 #include "examples/nn_parametrised_1.h"
 #include "examples/nn_parametrised_2.h"
-
-std::vector<std::string> names_of(const std::vector<NamedTensor>& tensors) {
-  std::vector<std::string> names;
-  for (const NamedTensor& named : tensors) names.push_back(named.name);
-  return names;
-}
 
 // The largest singular value, by Jacobi rotations of the columns.
 double largest_singular_value(const Tensor& matrix) {
@@ -54,11 +47,6 @@ double largest_singular_value(const Tensor& matrix) {
     largest = std::max(largest, std::sqrt(square));
   }
   return largest;
-}
-
-void check_close(const Tensor& a, const Tensor& b, double tolerance) {
-  REQUIRE(a.shape() == b.shape());
-  CHECK(max(abs(a - b)).item() <= tolerance);
 }
 
 }  // namespace

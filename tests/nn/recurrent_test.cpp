@@ -5,19 +5,12 @@
 #include <reel/tape.h>
 
 #include "catch.h"
+#include "checks.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
-
-Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
-
-void check_close(const Tensor& a, const Tensor& b, double tolerance = 1e-12) {
-  REQUIRE(a.shape() == b.shape());
-  if (a.numel() > 0) CHECK(max(abs(a - b)).item() < tolerance);
-}
 
 // A module's options have no value for what it does not do.
 template <class Options>

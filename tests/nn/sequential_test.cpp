@@ -1,24 +1,13 @@
 #include <reel/nn.h>
 #include <reel/ops.h>
 #include <reel/tape.h>
-#include <memory>
 #include <vector>
 
 #include "catch.h"
+#include "checks.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-
-namespace {
-
-std::vector<std::string> names_of(const nn::Module& module) {
-  std::vector<std::string> names;
-  for (const NamedTensor& named : module.named_parameters()) names.push_back(named.name);
-  return names;
-}
-
-}  // namespace
+using namespace reel_test;
 
 TEST_CASE("a Sequential runs its parts one after the other and names layers by their place") {
   nn::Sequential net(nn::Linear(2, 3), relu, nn::Linear(3, 1, {.bias = false}));

@@ -10,13 +10,7 @@
 #include "nn/checks.h"
 
 using namespace reel;
-using reel_test::check_close;
-using reel_test::check_gradients;
-using reel_test::contains;
-using reel_test::draw;
-using reel_test::draw_state;
-using reel_test::error_of;
-using reel_test::node_by_hand;
+using namespace reel_test;
 
 namespace {
 

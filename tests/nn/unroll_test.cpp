@@ -2,18 +2,13 @@
 #include <reel/ops.h>
 #include <reel/tape.h>
 
-#include <optional>
 #include <tuple>
 
 #include "catch.h"
 #include "checks.h"
 
 using namespace reel;
-using reel_test::check_close;
-using reel_test::check_gradients;
-using reel_test::contains;
-using reel_test::draw;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -14,8 +14,7 @@
 // Recurrent modules that round their weights in products, beside modules of f64 whose weights the test has rounded.
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 
@@ -52,19 +51,27 @@ void check_close(const std::vector<Tensor>& found, const std::vector<Tensor>& ex
   }
 }
 
-// A layer on padded sequences, on some of several lengths, and on packed ones.
-template <class Layer, class Options>
-void check_layer(Options options) {
+// Calls check(module, reference) for a module with rounded weights, and one of f64 that has these weights.
+template <class Module, class Options, class Check>
+void for_rounded(Options options, Check check) {
   for (DType dtype : {bf16, f16}) {
     CAPTURE(seed, reel::name_of(dtype));
     manual_seed(seed);
     options.dtype = f32;
     options.weight_dtype = dtype;
-    Layer layer(6, 9, options);
+    Module module(6, 9, options);
     options.dtype = f64;
     options.weight_dtype = {};
-    Layer reference(6, 9, options);
-    copy_rounded(layer, reference, dtype);
+    Module reference(6, 9, options);
+    copy_rounded(module, reference, dtype);
+    check(module, reference);
+  }
+}
+
+// A layer on padded sequences, on some of several lengths, and on packed ones.
+template <class Layer, class Options>
+void check_layer(const Options& options) {
+  for_rounded<Layer>(options, [](Layer& layer, Layer& reference) {
     for (std::int64_t batch : {1, 3, 6}) {
       CAPTURE(batch);
       Tensor x = randn({4, batch, 6}), lengths = slice(tensor<std::int64_t>({4, 1, 0, 3, 2, 4}), 0, 0, batch);
@@ -74,22 +81,13 @@ void check_layer(Options options) {
       check_close(gradients_of(layer, [&] { return layer(nn::pack(x, lengths)).output.elements; }),
                   gradients_of(reference, [&] { return reference(nn::pack(to(x, f64), lengths)).output.elements; }));
     }
-  }
+  });
 }
 
 // A cell's steps in a loop.
 template <class Cell, class Options>
-void check_cell(Options options) {
-  for (DType dtype : {bf16, f16}) {
-    CAPTURE(seed, reel::name_of(dtype));
-    manual_seed(seed);
-    options.dtype = f32;
-    options.weight_dtype = dtype;
-    Cell cell(6, 9, options);
-    options.dtype = f64;
-    options.weight_dtype = {};
-    Cell reference(6, 9, options);
-    copy_rounded(cell, reference, dtype);
+void check_cell(const Options& options) {
+  for_rounded<Cell>(options, [](Cell& cell, Cell& reference) {
     for (std::int64_t batch : {1, 5}) {
       CAPTURE(batch);
       Tensor x = randn({3, batch, 6});
@@ -108,7 +106,7 @@ void check_cell(Options options) {
       check_close(gradients_of(cell, [&] { return run(cell, x); }),
                   gradients_of(reference, [&] { return run(reference, to(x, f64)); }));
     }
-  }
+  });
 }
 
 }  // namespace

@@ -7,14 +7,11 @@
 #include "catch.h"
 #include "ops/bad_input.h"
 #include "ops/table/table.h"
+#include "thread_scope.h"
 
 namespace reel_test {
 
 using namespace reel;
-
-// GNU OpenMP by name, as the library uses it.
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int count);
 
 namespace {
 
@@ -259,15 +256,13 @@ TEST_CASE("large convolutions have the same bits whatever the number of threads"
     }
     return found;
   };
-  int before = omp_get_max_threads();
-  omp_set_num_threads(1);
+  Threads one(1);
   std::vector<Tensor> alone = all();
   for (int threads : {2, 3}) {
-    omp_set_num_threads(threads);
+    Threads several(threads);
     std::vector<Tensor> together = all();
     for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], together[i]));
   }
-  omp_set_num_threads(before);
 }
 
 TEST_CASE("the halves' convolutions are those of f32, rounded once") {
@@ -319,8 +314,7 @@ TEST_CASE("convolutions refuse what does not fit") {
             conv2d(x, of({6, 1, 3, 3}), {.groups = 4});
           }),
       Bad("those of a group of x's 7 (x (2, 7, 5, 4), w (6, 4, 3, 3)); x seems to have its channels last: give .layout "
-          "= "
-          "Layout::nhwc",
+          "= Layout::nhwc",
           [&] {
             conv2d(of({2, 7, 5, 4}), w);
           }),
@@ -331,8 +325,7 @@ TEST_CASE("convolutions refuse what does not fit") {
       Bad("conv2d: groups 0 must be at least 1", [&] { conv2d(x, w, {.groups = 0}); }),
       Bad("conv2d: groups -1 must be at least 1", [&] { conv2d(x, w, {.groups = -1}); }),
       Bad("conv2d: bias must be of shape (6,), a number for each channel of the result (x (2, 4, 6, 6), w (6, 4, 3, "
-          "3), "
-          "bias (4,))",
+          "3), bias (4,))",
           [&] { conv2d(x, w, of({4})); }),
       Bad("conv2d: stride (0,) must be at least 1", [&] { conv2d(x, w, {.stride = 0}); }),
       Bad("conv2d: stride (1, -2) must be at least 1",

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
                        most = std::numeric_limits<std::int64_t>::max();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 // Behaviour that the op table cannot express: special values, the ends of ranges, derivatives at kinks, dtypes.
 
@@ -14,16 +14,11 @@ using namespace reel;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 constexpr int least = std::numeric_limits<int>::min();
 
 bool same(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
 }
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
-
-Tensor doubles(const std::vector<double>& values) { return tensor(values); }
 
 struct SpecialFunction {
   std::string name;

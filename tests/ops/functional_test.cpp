@@ -1,10 +1,9 @@
 #include <reel/reel.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 // Losses of labels, distances, samples of images and other functions that are composed of ops: what the op table does
 // not reach.
@@ -15,11 +14,7 @@ using namespace reel;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-
 using Run = std::function<Tensor(const Tensor&)>;
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
 
 Tensor gradient_of(const Run& f, const Tensor& x) {
   Tape tape;

@@ -1,10 +1,9 @@
 #include <reel/reel.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "catch.h"
-#include "ops/table/table.h"
+#include "ops/gradient_orders.h"
 
 // Gradients that have their own kernel, against compositions of plain ops.
 
@@ -61,34 +60,6 @@ std::vector<Pair> pairs() {
   };
 }
 
-Tensor first_order(const Function& f, const Tensor& x) {
-  Tape tape;
-  tape.watch(x);
-  Tensor y = f(std::span(&x, 1));
-  Tensor weights = reshape(arange(y.numel(), {.dtype = x.dtype()}), y.shape()) * 0.25 + 0.5;
-  return tape.gradient(sum(y * weights), x);
-}
-
-// An outer tape records the first order.
-struct Orders {
-  Tensor first, second;
-};
-
-Orders both_orders(const Function& f, const Tensor& x) {
-  Tape tape;
-  tape.watch(x);
-  Tensor first = first_order(f, x);
-  return {first, tape.gradient(sum(square(first)), x)};
-}
-
-double apart(const Tensor& a, const Tensor& b) {
-  Array left = array_of(a), right = array_of(b);
-  double worst = 0;
-  for (std::size_t i = 0; i < left.values.size(); ++i)
-    worst = std::max(worst, std::abs(left.values[i] - right.values[i]));
-  return worst;
-}
-
 }  // namespace
 
 TEST_CASE("fused gradients equal those of composed ops, to first and second order") {
@@ -97,12 +68,7 @@ TEST_CASE("fused gradients equal those of composed ops, to first and second orde
   for (const Shape& shape : {Shape{3, 5}, Shape{3, 40}})
     for (const Pair& pair : pairs()) {
       CAPTURE(pair.name, to_string(shape));
-      Tensor x = randn(shape, {.dtype = f64}) * 2;
-      Orders fused = both_orders(pair.fused, x), composed = both_orders(pair.composed, x);
-      // Numbers up to some thousand, after a few dozen roundings.
-      CHECK(apart(fused.first, composed.first) < 1e-12);
-      CHECK(apart(fused.second, composed.second) < 1e-10);
-      CHECK(apart(first_order(pair.fused, x), fused.first) < 1e-12);
+      check_orders(pair.fused, pair.composed, {randn(shape, {.dtype = f64}) * 2});
     }
 }
 
@@ -112,7 +78,7 @@ TEST_CASE("the fused and the recorded gradient of an ignored example are both ze
   Function f = [&](auto given) { return cross_entropy(given[0], targets); };
   for (bool recorded : {false, true}) {
     CAPTURE(recorded);
-    Array gradient = array_of(recorded ? both_orders(f, x).first : first_order(f, x));
+    Array gradient = array_of(recorded ? orders(f, {x}).first[0] : first_order(f, {x})[0]);
     CHECK(gradient.values[2] == 0);
     CHECK(gradient.values[3] == 0);
     CHECK(gradient.values[0] > 0);

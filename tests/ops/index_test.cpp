@@ -7,7 +7,7 @@
 #include <map>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
@@ -20,9 +20,6 @@ constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
 
 const Tensor undefined, m = zeros({2, 3}), v = zeros({4}), number = zeros({}), places = zeros({2, 3}, {.dtype = i64}),
                         list = tensor({0, 1}), mask = m > 0;
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-
-Tensor doubles(const std::vector<double>& values) { return tensor(values); }
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include <reel/reel.h>
 
 #include <cmath>
-#include <limits>
 
 #include "catch.h"
 #include "ops/bad_input.h"

@@ -8,32 +8,15 @@
 #include "core/recent_cache.h"
 #include "kernels/kernel_table.h"
 #include "ops/bad_input.h"
+#include "thread_scope.h"
 
 // Behaviour of products that the op table cannot express.
-
-// OpenMP's own header comes with some compilers only.
-extern "C" {
-int omp_get_max_threads();
-void omp_set_num_threads(int count);
-}
 
 namespace reel_test {
 
 using namespace reel;
 
 namespace {
-
-// Sets the number of threads during its lifetime.
-class Threads {
- public:
-  explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
-  ~Threads() { omp_set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 Tensor drawn(const Shape& shape, DType dtype, std::uint64_t seed) {
   Generator generator(seed);

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/gradient_orders.h"
 
 namespace reel_test {
 
@@ -87,28 +87,6 @@ std::vector<Pair> pairs() {
 
 using Tensors = std::vector<Tensor>;
 
-Tensors first_order(const Function& f, const Tensors& x) {
-  Tape tape;
-  for (const Tensor& one : x) tape.watch(one);
-  Tensor y = f(x);
-  Tensor weights = reshape(arange(y.numel(), {.dtype = f64}), y.shape());
-  return tape.gradient(sum(y * sin(weights)), x);
-}
-
-// An outer tape records the first order.
-struct Orders {
-  Tensors first, second;
-};
-
-Orders both_orders(const Function& f, const Tensors& x) {
-  Tape tape;
-  for (const Tensor& one : x) tape.watch(one);
-  Tensors first = first_order(f, x);
-  Tensor total = 0 * sum(x[0]);  // depends on x even if a gradient does not
-  for (const Tensor& one : first) total = total + sum(square(one));
-  return {first, tape.gradient(total, x, {.unconnected = Unconnected::zeros})};
-}
-
 double apart(const Tensor& a, const Tensor& b) {
   Array left = array_of(a), right = array_of(b);
   double worst = left.values.size() == right.values.size() ? 0 : infinity;
@@ -126,16 +104,7 @@ TEST_CASE("fused normalisations equal composed ones, forward and to first and se
     CAPTURE(pair.name);
     Tensors x{randn(pair.x, {.dtype = f64}) * 2 + 1, randn(pair.parameter, {.dtype = f64}),
               randn(pair.parameter, {.dtype = f64})};
-    CHECK(apart(pair.fused(x), pair.composed(x)) < 1e-13);
-    Tensors alone = first_order(pair.fused, x);
-    Orders fused = both_orders(pair.fused, x), composed = both_orders(pair.composed, x);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      CAPTURE(i);
-      // Numbers up to some hundred, after a few dozen roundings.
-      CHECK(apart(alone[i], composed.first[i]) < 1e-11);
-      CHECK(apart(fused.first[i], composed.first[i]) < 1e-11);
-      CHECK(apart(fused.second[i], composed.second[i]) < 1e-9);
-    }
+    check_orders(pair.fused, pair.composed, x);
   }
 }
 
@@ -152,8 +121,8 @@ TEST_CASE("each gradient of a normalisation can be had alone") {
         given[i] = one[0];
         return pair.fused(given);
       };
-      CHECK(apart(first_order(of_one, {x[i]})[0], all[i]) < 1e-12);
-      CHECK(apart(both_orders(of_one, {x[i]}).first[0], all[i]) < 1e-12);
+      CHECK(apart(first_order(of_one, {x[i]}), {all[i]}) < 1e-12);
+      CHECK(apart(orders(of_one, {x[i]}).first, {all[i]}) < 1e-12);
     }
   }
 }

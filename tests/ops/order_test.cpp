@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
@@ -14,13 +14,10 @@ using namespace reel;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 const Tensor undefined, m = zeros({2, 3}), v = zeros({4}), ints = tensor({0, 1, 2});
 
 using Doubles = std::vector<double>;
 using Integers = std::vector<std::int64_t>;
-
-Tensor doubles(const Doubles& values) { return tensor(values); }
 
 }  // namespace
 

@@ -1,19 +1,16 @@
 #include <reel/reel.h>
 
-#include <cmath>
 #include <limits>
 
 #include "catch.h"
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
 using namespace reel;
 
 namespace {
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
 
 constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
 

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
@@ -15,8 +15,6 @@ using namespace reel;
 namespace {
 
 constexpr std::uint64_t seed = 5;
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
 
 }  // namespace
 

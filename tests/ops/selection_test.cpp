@@ -1,12 +1,11 @@
 #include <reel/reel.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
@@ -16,11 +15,8 @@ namespace {
 
 const Tensor undefined, m = zeros({2, 3}), v = zeros({4}), number = zeros({}), places = zeros({2, 3}, {.dtype = i64}),
                         list = tensor({0, 1}), mask = m > 0;
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
 using Doubles = std::vector<double>;
-
-Tensor doubles(const Doubles& values) { return tensor(values); }
 
 }  // namespace
 

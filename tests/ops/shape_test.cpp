@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
                        most = std::numeric_limits<std::int64_t>::max();
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
 
 // Numbers that differ from their neighbours and are exact in bf16 and u8: 0 … 250, repeated.
 Tensor remainder_of(const Shape& shape) {

@@ -1,10 +1,9 @@
 #include <reel/reel.h>
 
-#include <cmath>
 #include <limits>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
@@ -12,10 +11,8 @@ using namespace reel;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 using Places = std::vector<std::int64_t>;
 
-Tensor doubles(const std::vector<double>& values) { return tensor(values); }
 Places places(const Tensor& indices) { return indices.to_vector<std::int64_t>(); }
 
 const Tensor undefined, m = zeros({2, 3}), v = zeros({4}), number = zeros({});

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 // Cases that the op table does not reach: special points of elementary functions and of activations, the ends of their
 // ranges, bits of integers, and tolerances.
@@ -16,13 +16,7 @@ using namespace reel;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-
 using Run = std::function<Tensor(const Tensor&)>;
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
-
-Tensor doubles(const std::vector<double>& values) { return tensor(values); }
 
 // f and its first two derivatives at single points.
 struct Derivatives {

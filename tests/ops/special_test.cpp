@@ -1,12 +1,11 @@
 #include <reel/reel.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "catch.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
@@ -14,15 +13,9 @@ using namespace reel;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-
 bool same(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
 }
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
-
-Tensor doubles(const std::vector<double>& values) { return tensor(values); }
 
 }  // namespace
 

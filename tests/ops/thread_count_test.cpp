@@ -10,6 +10,7 @@
 #include "core/threads/divided_loops.h"
 #include "cpu/onednn/onednn_product.h"
 #include "ops/table/table.h"
+#include "thread_scope.h"
 
 // Results of large ops are equal to the bit for every number of threads, whichever kernel runs and however the work is divided.
 
@@ -20,18 +21,6 @@ using namespace reel;
 namespace {
 
 constexpr std::uint64_t seed = 1;
-
-// Sets the number of threads during its lifetime.
-class Threads {
- public:
-  explicit Threads(int count) : before_(thread_count()) { set_thread_count(count); }
-  ~Threads() { set_thread_count(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 using Inputs = std::vector<Tensor>;
 // The inputs by which each backward pass computes gradients.

@@ -17,8 +17,7 @@
 #include "io/folder.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,7 @@ using namespace reel;
 using optim::minimise;
 using optim::MinimiseMethod;
 using optim::Minimum;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 using testing::all_close;
 
 namespace {

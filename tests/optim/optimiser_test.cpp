@@ -7,8 +7,7 @@
 #include "catch.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 TEST_CASE("Adam's first step is the learning rate in the direction of the gradient's sign") {
   Tensor w = tensor({1.0, 1.0, 1.0}).requires_grad();

@@ -5,15 +5,13 @@
 #include <reel/tape.h>
 
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <stdexcept>
 
 #include "catch.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

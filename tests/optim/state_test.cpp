@@ -4,7 +4,6 @@
 #include <reel/optim.h>
 #include <reel/tape.h>
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -12,8 +11,7 @@
 #include "io/folder.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

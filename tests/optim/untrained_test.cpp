@@ -3,7 +3,6 @@
 #include <reel/optim.h>
 #include <reel/tape.h>
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,8 +12,7 @@
 #include "printed_to_stderr.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::printed_to_stderr;
+using namespace reel_test;
 
 namespace {
 

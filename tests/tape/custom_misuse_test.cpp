@@ -7,8 +7,7 @@
 #include "catch.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

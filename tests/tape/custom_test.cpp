@@ -6,8 +6,7 @@
 #include "tape/nested.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::third_derivative;
+using namespace reel_test;
 
 namespace {
 

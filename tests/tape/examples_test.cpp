@@ -1,6 +1,5 @@
 #include <reel/reel.h>
 
-#include <span>
 #include <utility>
 #include <vector>
 

@@ -4,9 +4,7 @@
 #include "fork.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::in_child;
+using namespace reel_test;
 
 TEST_CASE("a forked process cannot use its parent's tape or record on it, and is told by which process it was opened") {
   Tensor w = full({}, 3.0).requires_grad();

@@ -1,13 +1,11 @@
 #include <reel/reel.h>
 
-#include <limits>
 #include <stdexcept>
 
 #include "catch.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -1,6 +1,5 @@
 #include <reel/reel.h>
 
-#include <cmath>
 #include <limits>
 #include <random>
 
@@ -9,8 +8,7 @@
 // Tests in-place writes whose tape has finished when another one follows.
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <future>
-#include <type_traits>
 
 #include "catch.h"
 #include "core/storage.h"
@@ -10,8 +9,7 @@
 // Recording and differentiating overwrites.
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -1,7 +1,6 @@
 #include <reel/reel.h>
 
 #include <array>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -10,8 +9,7 @@
 // A tensor that is tracked only after an op has used it would lose that use's share of the gradient.
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

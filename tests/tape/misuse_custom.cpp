@@ -40,8 +40,7 @@ MisuseGroup custom_misuse() {
       {
           {"custom_gradient([&](const Tensor& x) { return x * w; }, backward, x);  // w is a parameter",
            "TapeError: custom_gradient: its forward uses (3,) f32, made at …, which is tracked but not among its "
-           "inputs, "
-           "so that no gradient would flow back to it; pass it as an input, or use stop_gradient of it",
+           "inputs, so that no gradient would flow back to it; pass it as an input, or use stop_gradient of it",
            [] {
              Tensor x = ones({3}), w = ones({3}).requires_grad();
              Tape tape;
@@ -69,8 +68,7 @@ MisuseGroup custom_misuse() {
            [] { custom_gradient([](const Tensor&) { return Tensor{}; }, same, ones({3})); }},
           {"[](const Tensor& dy) { return std::vector{dy, dy}; }  // as the gradient of an op of one input",
            "TapeError: mine: its gradient function returned 2 gradients for 1 inputs; return one for each, an "
-           "undefined "
-           "tensor where none flows",
+           "undefined tensor where none flows",
            [] { with_gradient([](const Tensor& dy) {
                   return std::vector{dy, dy};
                 }); }},
@@ -120,10 +118,8 @@ MisuseGroup custom_misuse() {
            }},
           {"checkpoint([&](const Tensor& x) { add_(total, x); return x * 2; }, x);  // total was made outside",
            "TapeError: add_: (3,) f32, made at …, comes from outside the function of a checkpoint or of a custom "
-           "gradient "
-           "that runs now, so that no gradient would flow back through it; return what is to be written, or write "
-           "under "
-           "NoRecord what needs no gradient",
+           "gradient that runs now, so that no gradient would flow back through it; return what is to be written, or "
+           "write under NoRecord what needs no gradient",
            [] {
              Tensor x = ones({3}), total = zeros({3});
              Tape tape;
@@ -145,8 +141,7 @@ MisuseGroup custom_misuse() {
            }},
           {"checkpoint([&](const Tensor& x) { return dropout(x, {.generator = &own}); }, x);",
            "TapeError: checkpoint: its function, run again for the gradient, gave another result 0, (64,) f32, than "
-           "the "
-           "first time…",
+           "the first time…",
            [] {
              Tensor x = ones({64}).requires_grad();
              Generator own(5);
@@ -155,8 +150,7 @@ MisuseGroup custom_misuse() {
            }},
           {"checkpoint([&](const Tensor& x) { return again++ ? x * w : x * 1; }, x);",
            "TapeError: checkpoint: its function, run again for the gradient, uses (3,) f32, made at …, which is "
-           "tracked "
-           "and was not used the first time; let it do the same each time",
+           "tracked and was not used the first time; let it do the same each time",
            [] {
              Tensor x = ones({3}).requires_grad(), w = ones({3}).requires_grad();
              int again = 0;
@@ -176,8 +170,7 @@ MisuseGroup custom_misuse() {
            }},
           {"checkpoint([&](const Tensor& x) { return tape.gradient(sum(h), w) * x; }, x);  // the tape outside",
            "TapeError: gradient: this tape was opened outside the function of a checkpoint or of a custom gradient "
-           "that "
-           "runs now; use it outside, or open one in the function",
+           "that runs now; use it outside, or open one in the function",
            [] {
              Tensor x = ones({3}).requires_grad(), w = ones({3}).requires_grad();
              Tape tape;

@@ -80,8 +80,7 @@ MisuseGroup derivative_misuse() {
            }},
           {"Tape tape; Tensor h = …; }  Tape tape; jacobian(f, h);",
            "TapeError: jacobian: operand () f32, computed at …, belongs to a tape that has finished, so no gradient "
-           "can "
-           "flow back through it; use stop_gradient to carry its value on",
+           "can flow back through it; use stop_gradient to carry its value on",
            [] {
              Tensor w = ones({}).requires_grad(), h;
              {

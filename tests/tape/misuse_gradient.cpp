@@ -99,8 +99,7 @@ MisuseGroup gradient_misuse() {
            }},
           {"tape.gradient(tape.gradient(y, w), w);  // no outer tape",
            "TapeError: gradient: the target () f32, computed at …, was computed by a tape that differentiated, which "
-           "no "
-           "other tape recorded; open an outer tape around that one, and ask it",
+           "no other tape recorded; open an outer tape around that one, and ask it",
            [] {
              Tensor w = ones({}).requires_grad();
              Tape tape;

@@ -48,13 +48,11 @@ MisuseGroup hook_misuse() {
            [] { with_hook([](const Tensor& gradient) { return sum(gradient); }); }},
           {"tape.hook(x, [](const Tensor& gradient) { return to(gradient, f64); });  // x: f32",
            "DTypeError: hook: the hook gave (3,) f64 on cpu for the gradient of the hooked tensor, which is (3,) f32 "
-           "on "
-           "cpu; give one that fits",
+           "on cpu; give one that fits",
            [] { with_hook([](const Tensor& gradient) { return to(gradient, f64); }); }},
           {"tape.hook(x, [](const Tensor& gradient) { mul_(gradient, 2); });",
            "TapeError: hook: the hook overwrote the gradient (3,) f32 that it was given, at …, and others may share "
-           "its "
-           "elements; return a new tensor instead",
+           "its elements; return a new tensor instead",
            [] { with_hook([](const Tensor& gradient) { mul_(gradient, 2); }); }},
           {"tape.hook(w, [&](const Tensor&) { tape.backward(loss); });",
            "TapeError: backward: the tape is being differentiated, so what runs meanwhile, such as a hook, cannot use "

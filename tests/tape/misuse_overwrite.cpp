@@ -12,8 +12,7 @@ MisuseGroup overwrite_misuse() {
       {
           {"Tensor y = w * w; w.write<float>()[0] = 5; tape.backward(sum(y));",
            "TapeError: mul: its gradient needs input … (3,) f32, made at …, but that was overwritten at … after this "
-           "op "
-           "had used it; overwrite a copy, or differentiate before overwriting",
+           "op had used it; overwrite a copy, or differentiate before overwriting",
            [] {
              Tensor w = ones({3}).requires_grad();
              Tape tape;
@@ -23,8 +22,7 @@ MisuseGroup overwrite_misuse() {
            }},
           {"Tensor y = exp(w); add_(y, 1); tape.backward(sum(y));",
            "TapeError: exp: its gradient needs its result (3,) f32, made at …, but that was overwritten at … after "
-           "this "
-           "op had used it; overwrite a copy, or differentiate before overwriting",
+           "this op had used it; overwrite a copy, or differentiate before overwriting",
            [] {
              Tensor w = ones({3}).requires_grad();
              Tape tape;
@@ -34,8 +32,7 @@ MisuseGroup overwrite_misuse() {
            }},
           {"Writer<float> writer = x.write<float>(); tape.gradient(sum(x * w), w);",
            "TapeError: mul: its gradient needs input 0 (3,) f32, made at …, but the guard that writes to it, from …, "
-           "is "
-           "still alive; end the guard before the tensor is used",
+           "is still alive; end the guard before the tensor is used",
            [] {
              Tensor x = ones({3}), w = ones({3}).requires_grad();
              Tape tape;
@@ -61,8 +58,7 @@ MisuseGroup overwrite_misuse() {
            }},
           {"tape.watch(x); add_(x, 1);",
            "TapeError: add_: (3,) f32, made at …, is watched by an open tape, and its gradient would be that of the "
-           "old "
-           "values; overwrite a copy, or watch it afterwards",
+           "old values; overwrite a copy, or watch it afterwards",
            [] {
              Tensor x = ones({3});
              Tape tape;
@@ -89,9 +85,8 @@ MisuseGroup overwrite_misuse() {
            }},
           {"Tensor row = buffer(0); copy_(row, h); sum(buffer);",
            "TapeError: sum: operand (3, 2) f32, made at …, shares its elements with a tensor of an open tape, into "
-           "which "
-           "values were written, last at …, and their gradients could not flow back through it; write to it as a whole "
-           "or as x(…) = y, or use the tensor that was written to",
+           "which values were written, last at …, and their gradients could not flow back through it; write to it as a "
+           "whole or as x(…) = y, or use the tensor that was written to",
            [] {
              Tensor w = ones({2}).requires_grad(), buffer = zeros({3, 2});
              Tape tape;

@@ -14,8 +14,7 @@ MisuseGroup tensor_misuse() {
           {"Tape moved = std::move(tape);", "does not compile: a tape can be neither copied nor moved", {}},
           {"NoRecord pause; Tape inner;  // while another tape is open",
            "TapeError: Tape: cannot open inside NoRecord or a hook while an outer tape is open, because that tape "
-           "would see "
-           "what this one records; open it outside",
+           "would see what this one records; open it outside",
            [] {
              Tape tape;
              NoRecord pause;

@@ -39,8 +39,7 @@ MisuseGroup thread_misuse() {
            }},
           {"tape.watch(h);  // h was computed on a tape of another thread",
            "TapeError: watch: operand (3,) f32, computed at …, belongs to the tape of another thread; hand it over "
-           "with "
-           "stop_gradient there, and watch it here",
+           "with stop_gradient there, and watch it here",
            [] {
              Tensor w = ones({3}).requires_grad();
              Tape tape;
@@ -61,8 +60,7 @@ MisuseGroup thread_misuse() {
            }},
           {"tape.backward(h);  // h was computed on a tape of another thread",
            "TapeError: backward: the target () f32, computed at …, belongs to the tape of another thread; "
-           "differentiate "
-           "it there",
+           "differentiate it there",
            [] {
              Tensor w = ones({}).requires_grad();
              Tape tape;
@@ -93,8 +91,7 @@ MisuseGroup thread_misuse() {
            }},
           {"if (fork() == 0) w * 2;  // while a tape is open",
            "TapeError: mul: the tape that is open was opened before fork(), by process …, and operand (3,) f32 would "
-           "be "
-           "recorded; open a tape in this process, or compute under NoRecord",
+           "be recorded; open a tape in this process, or compute under NoRecord",
            [] {
              Tensor w = ones({3}).requires_grad();
              Tape tape;
@@ -110,8 +107,7 @@ MisuseGroup thread_misuse() {
            }},
           {"if (fork() == 0) { Tape own; h * 2; }  // h was computed before",
            "TapeError: mul: operand (3,) f32, computed at …, belongs to a tape that was opened before fork(), by "
-           "process "
-           "…; use stop_gradient to carry its value on, or compute it again on a tape of this process",
+           "process …; use stop_gradient to carry its value on, or compute it again on a tape of this process",
            [] {
              Tensor w = ones({3}).requires_grad();
              Tape tape;

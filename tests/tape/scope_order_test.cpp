@@ -1,7 +1,6 @@
 #include <reel/reel.h>
 
 #include <optional>
-#include <string>
 #include <thread>
 
 #include "catch.h"
@@ -10,8 +9,7 @@
 // of the others remains.
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -6,8 +6,7 @@
 #include "catch.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 TEST_CASE("threads differentiate through shared parameters, each on a tape of its own") {
   Tensor w = full({8, 8}, 0.01, {.dtype = f64}).requires_grad();

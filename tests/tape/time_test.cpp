@@ -5,8 +5,7 @@
 // Gradients step by step through a recurrent net.
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 

@@ -18,9 +18,7 @@
 #include "io/folder.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
-using reel_test::Folder;
+using namespace reel_test;
 
 namespace {
 

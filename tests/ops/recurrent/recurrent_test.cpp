@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "catch.h"
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/gradient_orders.h"
+#include "thread_scope.h"
 
 // Recurrent cells and layers against compositions of plain ops, and at extreme values.
 
 namespace reel_test {
 
 using namespace reel;
-
-// GNU OpenMP by name, as the library uses it.
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int count);
 
 namespace {
 
@@ -51,47 +47,6 @@ Tensor plain_rnn_cell(const Tensor& x, const Tensor& h, const RecurrentWeights& 
   return activation == RNNActivation::tanh ? tanh(a) : relu(a);
 }
 
-struct Orders {
-  std::vector<Tensor> first, second;
-};
-
-std::vector<Tensor> first_order(const Function& f, const std::vector<Tensor>& x) {
-  Tape tape;
-  for (const Tensor& input : x) tape.watch(input);
-  Tensor y = f(x);
-  Tensor weights = reshape(cos(arange(y.numel(), {.dtype = y.dtype()}) * 1.3), y.shape());
-  return tape.gradient(sum(y * weights), x, {.unconnected = Unconnected::zeros});
-}
-
-// An outer tape records the first order.
-Orders both_orders(const Function& f, const std::vector<Tensor>& x) {
-  Tape tape;
-  for (const Tensor& input : x) tape.watch(input);
-  std::vector<Tensor> first = first_order(f, x);
-  Tensor total = zeros({}, {.dtype = x[0].dtype()});
-  for (const Tensor& gradient : first) total = total + sum(square(gradient));
-  return {first, tape.gradient(total, x, {.unconnected = Unconnected::zeros})};
-}
-
-double apart(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    Array left = array_of(a[i]), right = array_of(b[i]);
-    for (std::size_t k = 0; k < left.values.size(); ++k)
-      worst = std::max(worst, std::abs(left.values[k] - right.values[k]) / (1 + std::abs(right.values[k])));
-  }
-  return worst;
-}
-
-// Values, and gradients to first and second order; some dozens of roundings each.
-void check_equal(const Function& fused, const Function& plain, const std::vector<Tensor>& x) {
-  CHECK(apart({fused(x)}, {plain(x)}) < 1e-13);
-  Orders found = both_orders(fused, x), expected = both_orders(plain, x);
-  CHECK(apart(found.first, expected.first) < 1e-12);
-  CHECK(apart(found.second, expected.second) < 1e-10);
-  CHECK(apart(first_order(fused, x), expected.first) < 1e-12);
-}
-
 Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
 
 Tensor both_of(const LSTMState& state) { return concat({state.h, state.c}, 1); }
@@ -113,7 +68,7 @@ TEST_CASE("fused cells equal their equations in plain ops, to first and second o
       all.insert(all.end(), {draw({2, gates * size}), draw({size, gates * size}), draw({biases * size})});
       return all;
     };
-    check_equal(
+    check_orders(
         [](auto x) {
           return both_of(lstm_cell(x[0], {x[1], x[2]}, weights_at(x, 3)));
         },
@@ -121,12 +76,12 @@ TEST_CASE("fused cells equal their equations in plain ops, to first and second o
           return both_of(plain_lstm_cell(x[0], {x[1], x[2]}, weights_at(x, 3)));
         },
         with_weights(3, 4, 4));
-    check_equal([](auto x) { return gru_cell(x[0], x[1], weights_at(x, 2)); },
-                [](auto x) { return plain_gru_cell(x[0], x[1], weights_at(x, 2)); }, with_weights(2, 3, 4));
+    check_orders([](auto x) { return gru_cell(x[0], x[1], weights_at(x, 2)); },
+                 [](auto x) { return plain_gru_cell(x[0], x[1], weights_at(x, 2)); }, with_weights(2, 3, 4));
     for (RNNActivation activation : {RNNActivation::tanh, RNNActivation::relu})
-      check_equal([=](auto x) { return rnn_cell(x[0], x[1], weights_at(x, 2), activation); },
-                  [=](auto x) { return plain_rnn_cell(x[0], x[1], weights_at(x, 2), activation); },
-                  with_weights(2, 1, 1));
+      check_orders([=](auto x) { return rnn_cell(x[0], x[1], weights_at(x, 2), activation); },
+                   [=](auto x) { return plain_rnn_cell(x[0], x[1], weights_at(x, 2), activation); },
+                   with_weights(2, 1, 1));
   }
 }
 
@@ -144,7 +99,7 @@ TEST_CASE("a gradient that flows to only one output of lstm_cell is the whole gr
       return memory ? c : sigmoid(a[3]) * tanh(c);
     };
     // The gate of the other output has no gradient.
-    check_equal(fused, plain, x);
+    check_orders(fused, plain, x);
   }
 }
 
@@ -157,12 +112,12 @@ TEST_CASE("a node of a tree with any number of children equals its equations, wh
     for (auto output :
          {+[](const LSTMState& state) { return both_of(state); }, +[](const LSTMState& state) { return state.h; },
           +[](const LSTMState& state) { return state.c; }})
-      check_equal([=](auto in) { return output(tree_lstm_cell(in[0], in.subspan(1))); },
-                  [=](auto in) { return output(plain_tree_cell(in[0], in.subspan(1))); }, x);
+      check_orders([=](auto in) { return output(tree_lstm_cell(in[0], in.subspan(1))); },
+                   [=](auto in) { return output(plain_tree_cell(in[0], in.subspan(1))); }, x);
   }
   // A child that two nodes share, and only some of the inputs differentiated.
   Tensor a = draw({1, 10}), b = draw({1, 8});
-  check_equal(
+  check_orders(
       [=](auto in) {
         return tree_lstm_cell(a, {in[0], tree_lstm_cell(b, {in[0]}).c}).h;
       },
@@ -240,7 +195,7 @@ TEST_CASE("a ragged layer equals the padded, masked loop, to first and second or
   for (const std::vector<std::int64_t>& counts : ragged) {
     Tensor lengths = tensor(counts);
     std::vector<Tensor> x{draw({5, 4, 2}), draw({1, 4, 3}), draw({1, 4, 3}), draw({2, 12}), draw({3, 12}), draw({12})};
-    check_equal(
+    check_orders(
         [=](auto in) {
           return flat(lstm(in[0], {in[1], in[2]}, weights_at(in, 3), {.lengths = lengths}));
         },
@@ -249,8 +204,8 @@ TEST_CASE("a ragged layer equals the padded, masked loop, to first and second or
         },
         x);
     std::vector<Tensor> y{x[0], x[1], draw({2, 9}), draw({3, 9}), draw({12})};
-    check_equal([=](auto in) { return flat(gru(in[0], in[1], weights_at(in, 2), {.lengths = lengths})); },
-                [=](auto in) { return padded_gru(in[0], select(in[1], 0, 0), weights_at(in, 2), lengths); }, y);
+    check_orders([=](auto in) { return flat(gru(in[0], in[1], weights_at(in, 2), {.lengths = lengths})); },
+                 [=](auto in) { return padded_gru(in[0], select(in[1], 0, 0), weights_at(in, 2), lengths); }, y);
   }
 }
 
@@ -288,12 +243,10 @@ TEST_CASE("a layer so large that threads share its steps gives the same bits wit
   Tensor lengths = randint(1, 4, {60});
   std::vector<Tensor> x{randn({3, 60, 7}), randn({7, 1500}) * 0.1, randn({500, 1500}) * 0.1, randn({2000})};
   auto results = [&](int threads) {
-    int before = omp_get_max_threads();
-    omp_set_num_threads(threads);
+    Threads scope(threads);
     Function layer = [&](auto in) { return flat(gru(in[0], {}, weights_at(in, 1), {.lengths = lengths})); };
     std::vector<Tensor> all = first_order(layer, x);
     all.push_back(layer(x));
-    omp_set_num_threads(before);
     return all;
   };
   std::vector<Tensor> alone = results(1);
@@ -343,15 +296,15 @@ TEST_CASE("an input of a layer that is computed from another has its own gradien
     };
   };
   std::vector<Tensor> x{draw({3, 2, 2}), draw({2, 3}), draw({3, 3}), draw({3})};
-  check_equal(chain([](const Tensor& x, const Tensor& h, const RecurrentWeights& w) { return rnn(x, h, w).output; }),
-              chain([](const Tensor& x, const Tensor& h, const RecurrentWeights& w) {
-                std::vector<Tensor> outputs;
-                Tensor carried = select(h, 0, 0);
-                for (std::int64_t t = 0; t < x.size(0); ++t)
-                  outputs.push_back(carried = plain_rnn_cell(select(x, 0, t), carried, w, RNNActivation::tanh));
-                return stack(outputs);
-              }),
-              x);
+  check_orders(chain([](const Tensor& x, const Tensor& h, const RecurrentWeights& w) { return rnn(x, h, w).output; }),
+               chain([](const Tensor& x, const Tensor& h, const RecurrentWeights& w) {
+                 std::vector<Tensor> outputs;
+                 Tensor carried = select(h, 0, 0);
+                 for (std::int64_t t = 0; t < x.size(0); ++t)
+                   outputs.push_back(carried = plain_rnn_cell(select(x, 0, t), carried, w, RNNActivation::tanh));
+                 return stack(outputs);
+               }),
+               x);
 }
 
 TEST_CASE("layers name what does not fit") {

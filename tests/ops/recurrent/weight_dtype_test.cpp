@@ -7,6 +7,7 @@
 #include "rounded.h"
 
 #include "catch.h"
+#include "thread_scope.h"
 
 // Recurrent nets whose weights are rounded to bf16 or f16 in products. The reference is in f64, of plain ops on weights
 // that the test rounds; its gradients by the rounded weights are what the weights' gradients are to be.
@@ -190,18 +191,6 @@ std::vector<Sizes> some_sizes(Random& random) {
                      random_size(random, 1, 90)});
   return sizes;
 }
-
-// Sets the number of threads during its lifetime.
-class Threads {
- public:
-  explicit Threads(int count) : before_(thread_count()) { set_thread_count(count); }
-  ~Threads() { set_thread_count(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 void check_equal_bits(const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
   REQUIRE(found.size() == expected.size());

@@ -7,19 +7,13 @@
 
 #include "core/threads/parallel.h"
 #include "ops/bad_input.h"
-#include "ops/table/table.h"
+#include "ops/numbers.h"
 
 namespace reel_test {
 
 using namespace reel;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-
-std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
-
-Tensor doubles(const std::vector<double>& values) { return tensor(values); }
 
 using Values = std::vector<double>;
 

@@ -12,6 +12,7 @@
 #include "ops/registry.h"
 #include "ops/table/guard_interceptor.h"
 #include "ops/table/row_checks.h"
+#include "thread_scope.h"
 
 // Faults of any op at any arguments: writing beside its outputs, changing an input, depending on the number of threads,
 // ending with anything but a result or an Error.
@@ -19,10 +20,6 @@
 namespace reel_test {
 
 using namespace reel;
-
-// GNU OpenMP by name, as the library uses it.
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int count);
 
 namespace {
 
@@ -34,17 +31,6 @@ std::vector<Tensor> results(const Row& row, const std::vector<Tensor>& inputs) {
     all.push_back(std::move(gradient));
   return all;
 }
-
-class Threads {
- public:
-  explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
-  ~Threads() { omp_set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 std::vector<Tensor> results_with(int threads, const std::function<std::vector<Tensor>()>& run) {
   Threads scope(threads);

@@ -1,10 +1,8 @@
 #include <reel/reel.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <thread>
 

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <numeric>
 
 #include "ops/table/table.h"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "ops/recurrent_cases.h"

@@ -1,6 +1,5 @@
 #include "runner.h"
 
-#include <algorithm>
 #include <stdexcept>
 
 namespace reel_test::programs {

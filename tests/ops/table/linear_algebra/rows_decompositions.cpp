@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/table/table.h"
+#include "ops/table/linear_algebra/matrix.h"
 
 // Rows of norms, ranks, pseudo-inverses, LU decompositions and exponentials of matrices, checked by what defines them.
 
@@ -12,38 +12,6 @@ using namespace reel;
 namespace {
 
 const std::vector<DType> dtypes{f32, f64};
-
-// In row-major order.
-struct Matrix {
-  std::int64_t rows, columns;
-  std::vector<double> values;
-
-  Matrix(std::int64_t rows, std::int64_t columns)
-      : rows(rows), columns(columns), values(static_cast<std::size_t>(rows * columns)) {}
-  double& operator()(std::int64_t i, std::int64_t j) { return values[static_cast<std::size_t>(i * columns + j)]; }
-  double operator()(std::int64_t i, std::int64_t j) const { return values[static_cast<std::size_t>(i * columns + j)]; }
-};
-
-Matrix product(const Matrix& a, const Matrix& b) {
-  Matrix c(a.rows, b.columns);
-  for (std::int64_t i = 0; i < a.rows; ++i)
-    for (std::int64_t k = 0; k < a.columns; ++k)
-      for (std::int64_t j = 0; j < b.columns; ++j) c(i, j) += a(i, k) * b(k, j);
-  return c;
-}
-
-Matrix transposed(const Matrix& a) {
-  Matrix b(a.columns, a.rows);
-  for (std::int64_t i = 0; i < a.rows; ++i)
-    for (std::int64_t j = 0; j < a.columns; ++j) b(j, i) = a(i, j);
-  return b;
-}
-
-Matrix identity(std::int64_t size) {
-  Matrix a(size, size);
-  for (std::int64_t i = 0; i < size; ++i) a(i, i) = 1;
-  return a;
-}
 
 // The inverse, by elimination with pivots.
 Matrix inverse(Matrix a) {
@@ -126,17 +94,6 @@ Tensor shifted(const Tensor& x) {
   return x + to(tensor(values, {rows, columns}), x.dtype());
 }
 
-// The matrices of an array one after the other.
-std::vector<Matrix> matrices_of(const Array& x) {
-  std::int64_t rows = x.shape[-2], columns = x.shape[-1], size = rows * columns;
-  std::vector<Matrix> all;
-  for (std::int64_t b = 0; size > 0 && b < x.shape.numel() / size; ++b) {
-    Matrix& a = all.emplace_back(rows, columns);
-    std::copy_n(x.values.begin() + b * size, size, a.values.begin());
-  }
-  return all;
-}
-
 std::vector<Matrix> shifted(const Array& x) {
   std::vector<Matrix> all = matrices_of(x);
   for (Matrix& a : all)
@@ -160,13 +117,6 @@ Array together(const Shape& shape, const std::vector<Matrix>& matrices,
   for (double value : y.values) largest = std::max(largest, std::abs(value));
   y.scales.assign(y.values.size(), largest);
   return y;
-}
-
-Shape with_batch(const Shape& x, std::initializer_list<std::int64_t> sizes) {
-  Shape shape;
-  for (int i = 0; i < x.rank() - 2; ++i) shape.push_back(x[i]);
-  for (std::int64_t size : sizes) shape.push_back(size);
-  return shape;
 }
 
 constexpr double ulps = 300;
