@@ -18,7 +18,28 @@ struct CtcFault {
   std::int64_t value, example;
 };
 
+/// The losses of an input x and a target t, elementwise.
+enum class ElementLoss : std::uint8_t {
+  squared,
+  absolute,
+  huber,
+  smooth_l1,
+  binary_cross_entropy,
+  logits_cross_entropy,
+  divergence,
+  count
+};
+
+/// Takes x and t of one floating dtype and, in `out` of the losses and in their gradient d, f32 for halves.
+struct ElementLossKernels {
+  void (*losses)(const View& out, const View& x, const View& t, double parameter);
+  /// d times the derivative of the loss by x, in the dtype of x; d is broadcast.
+  void (*gradient)(const View& out, const View& d, const View& x, const View& t, double parameter);
+};
+
 struct LossKernels {
+  /// By ElementLoss. Null on a GPU, for which the ops are composed.
+  ElementLossKernels elements[static_cast<int>(ElementLoss::count)];
   /// One loss per row, in f32 or f64, of contiguous logits (N, C), 0 where the target is `ignored`; targets (N) of i32
   /// or i64, contiguous. `exponents` (N, 2) gets each row's largest logit and Σ e^(x − largest), in the dtype of the
   /// logits. Returns false without writing anything, and sets `bad`, if a target is out of range.

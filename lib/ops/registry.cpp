@@ -67,11 +67,10 @@ std::span<const OpFamily> registered_ops() {
                            tree_cell_ops(), recurrent_ops(), fused_layer_ops()}),
       family("attention", {attention_ops()}),
       family("embedding", {embedding_ops()}),
-      family("loss", {loss_ops(), ctc_ops()},
-             {"binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "multi_margin_loss",
-              "multilabel_margin_loss", "multilabel_soft_margin_loss", "hinge_loss", "hinge_embedding_loss",
-              "cosine_embedding_loss", "triplet_margin_loss", "mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss",
-              "poisson_nll_loss", "gaussian_nll_loss"}),
+      family("loss", {loss_ops(), element_loss_ops(), ctc_ops()},
+             {"multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "hinge_loss",
+              "hinge_embedding_loss", "cosine_embedding_loss", "triplet_margin_loss", "poisson_nll_loss",
+              "gaussian_nll_loss"}),
       family("tape", {deferred_product_ops(), row_gradient_ops(), stop_gradient_ops(), backward_pass_ops()}),
   };
   return families;

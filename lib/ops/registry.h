@@ -19,8 +19,8 @@ OpList create_ops(), random_ops(), sampling_ops(), unary_ops(), exponential_ops(
     decompose_ops(), lu_ops(), least_squares_ops(), sparse_ops(), activation_ops(), softmax_ops(), layer_norm_ops(),
     batch_norm_ops(), group_norm_ops(), convolution_ops(), pooling_ops(), resample_ops(), unfold_ops(),
     recurrent_cell_ops(), weight_product_ops(), lstm_step_ops(), tree_step_ops(), tree_cell_ops(), recurrent_ops(),
-    fused_layer_ops(), attention_ops(), embedding_ops(), loss_ops(), ctc_ops(), deferred_product_ops(),
-    row_gradient_ops(), stop_gradient_ops(), backward_pass_ops();
+    fused_layer_ops(), attention_ops(), embedding_ops(), loss_ops(), element_loss_ops(), ctc_ops(),
+    deferred_product_ops(), row_gradient_ops(), stop_gradient_ops(), backward_pass_ops();
 
 /// A public function without an OpInfo whose calls are recorded as those of an op of another name.
 struct OpAlias {

@@ -137,6 +137,94 @@ TEST_CASE("losses of numbers equal what plain ops make of them, to first and sec
   }
 }
 
+TEST_CASE("fused losses and their gradients are those of their definitions, in every layout and dtype") {
+  constexpr std::uint64_t seed = 31;
+  CAPTURE(seed);
+  manual_seed(seed);
+  struct Definition {
+    const char* name;
+    Loss run;
+    double (*value)(double x, double t);
+    double (*by_input)(double x, double t);
+    double (*by_target)(double x, double t);
+  };
+  auto cut = [](double e, double limit) { return std::max(-limit, std::min(limit, e)); };
+  static const auto huber = [cut](double e, double d) { return cut(e, d) * (e - cut(e, d) / 2); };
+  static const auto slope = [cut](double e, double d) { return cut(e, d); };
+  const LossOptions each{LossReduction::none};
+  const Definition definitions[] = {
+      {"mse_loss", [=](auto& x, auto& t) { return mse_loss(x, t, each); },
+       [](double x, double t) { return (x - t) * (x - t); }, [](double x, double t) { return 2 * (x - t); },
+       [](double x, double t) { return 2 * (t - x); }},
+      {"l1_loss", [=](auto& x, auto& t) { return l1_loss(x, t, each); },
+       [](double x, double t) { return std::abs(x - t); },
+       [](double x, double t) { return double(x > t) - double(x < t); },
+       [](double x, double t) { return double(x < t) - double(x > t); }},
+      {"huber_loss",
+       [](auto& x, auto& t) { return huber_loss(x, t, {.reduction = LossReduction::none, .delta = 0.25}); },
+       [](double x, double t) { return huber(x - t, 0.25); }, [](double x, double t) { return slope(x - t, 0.25); },
+       [](double x, double t) { return slope(t - x, 0.25); }},
+      {"smooth_l1_loss",
+       [](auto& x, auto& t) { return smooth_l1_loss(x, t, {.reduction = LossReduction::none, .beta = 0.5}); },
+       [](double x, double t) { return huber(x - t, 0.5) / 0.5; },
+       [](double x, double t) { return slope(x - t, 0.5) / 0.5; },
+       [](double x, double t) { return slope(t - x, 0.5) / 0.5; }},
+      {"binary_cross_entropy",
+       [](auto& x, auto& t) { return binary_cross_entropy(x, t, {.reduction = LossReduction::none}); },
+       [](double x, double t) { return -t * std::log(x) - (1 - t) * std::log1p(-x); },
+       [](double x, double t) { return (1 - t) / (1 - x) - t / x; },
+       [](double x, double) { return std::log1p(-x) - std::log(x); }},
+      {"binary_cross_entropy_with_logits",
+       [](auto& x, auto& t) { return binary_cross_entropy_with_logits(x, t, {.reduction = LossReduction::none}); },
+       [](double x, double t) { return (1 - t) * x + std::log1p(std::exp(-x)); },
+       [](double x, double t) { return 1 / (1 + std::exp(-x)) - t; }, [](double x, double) { return -x; }},
+      {"kl_div", [](auto& x, auto& t) { return kl_div(x, t, {.reduction = DivergenceReduction::none}); },
+       [](double x, double t) { return t * (std::log(t) - x); }, [](double, double t) { return -t; },
+       [](double x, double t) { return std::log(t) + 1 - x; }},
+  };
+  const std::function<Tensor(const Tensor&)> layouts[] = {[](const Tensor& x) { return x; },
+                                                          [](const Tensor& x) { return slice(x, 1, 1, 18, 2); },
+                                                          [](const Tensor& x) { return transpose(x, 0, 1); },
+                                                          [](const Tensor& x) { return flip(x, 1); },
+                                                          [](const Tensor& x) {
+                                                            return expand(slice(x, 0, 2, 3), {5, 19});
+                                                          },
+                                                          [](const Tensor& x) { return x(0, 0); }};
+  for (DType dtype : {f32, f64, bf16, f16})
+    for (const Definition& definition : definitions)
+      for (std::size_t layout = 0; layout < std::size(layouts); ++layout) {
+        CAPTURE(definition.name, name_of(dtype), layout);
+        // Numbers that every dtype represents, within (0, 1).
+        auto drawn = [&] { return to((floor(rand({7, 19}, {.dtype = f64}) * 100) + 14) / 128, dtype); };
+        Tensor x = layouts[layout](drawn()), t = layouts[layout](drawn());
+        Tape tape;
+        tape.watch(x);
+        tape.watch(t);
+        Tensor y = definition.run(x, t);
+        // The gradient of the losses is not one number.
+        Tensor weights = to((floor(rand(y.shape(), {.dtype = f64}) * 4) + 1) / 4, dtype);
+        auto [dx, dt] = tape.gradient(sum(y * weights), x, t);
+        REQUIRE(dx.dtype() == dtype);
+        std::vector<double> a = array_of(x).values, b = array_of(t).values, w = array_of(weights).values;
+        std::vector<double> values = array_of(y).values, by_x = array_of(dx).values, by_t = array_of(dt).values;
+        double ulp = dtype == f64 ? 0x1p-52 : dtype == f32 ? 0x1p-23 : dtype == f16 ? 0x1p-10 : 0x1p-7;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          CHECK(std::abs(values[i] - definition.value(a[i], b[i])) < 8 * ulp);
+          CHECK(std::abs(by_x[i] - w[i] * definition.by_input(a[i], b[i])) < 40 * ulp);
+          CHECK(std::abs(by_t[i] - w[i] * definition.by_target(a[i], b[i])) < 40 * ulp);
+        }
+      }
+}
+
+TEST_CASE("a fused loss equals a sequence of ops also where an element is infinite") {
+  CHECK(binary_cross_entropy_with_logits(number(infinite), number(0)).item() == infinite);
+  CHECK(binary_cross_entropy_with_logits(number(-50), number(0)).item() == Approx(std::exp(-50.0)).epsilon(1e-12));
+  CHECK(binary_cross_entropy_with_logits(number(50), number(1)).item() == Approx(std::exp(-50.0)).epsilon(1e-12));
+  Loss logits = [](auto& x, auto& t) { return binary_cross_entropy_with_logits(x, t); };
+  CHECK(at_point(logits, 50, 1).derivative == Approx(-std::exp(-50.0)).epsilon(1e-12));
+  CHECK(at_point(logits, -50, 0).derivative == Approx(std::exp(-50.0)).epsilon(1e-12));
+}
+
 TEST_CASE("losses at kinks and ends are what the header says") {
   Loss l1 = [](auto& x, auto& t) { return l1_loss(x, t); };
   CHECK(at_point(l1, 1, 1).derivative == 0);

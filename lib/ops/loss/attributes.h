@@ -13,4 +13,10 @@ struct IgnoreAttributes {
   std::int64_t ignored;
 };
 
+/// The ElementLoss of a call, and the parameter of that loss.
+struct ElementLossAttributes {
+  std::int64_t kind;
+  FloatBits parameter;
+};
+
 }  // namespace reel::detail

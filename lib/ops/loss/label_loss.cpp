@@ -119,9 +119,9 @@ Tensor multilabel_margin_loss(const Arg& input, const Arg& targets, LossOptions 
 Tensor multilabel_soft_margin_loss(const Arg& input, const Arg& target, const MultilabelSoftMarginOptions& options) {
   const char* name = "multilabel_soft_margin_loss";
   Compared given(name, input, target);
-  const Tensor &x = given.input, &t = given.target;
+  const Tensor& x = given.input;
   if (x.rank() == 0) fail<ShapeError>(name, given.where, "takes (…, C), not {}", describe(x));
-  Tensor losses = (t - 1.0) * logsigmoid(-x) - t * logsigmoid(x);
+  Tensor losses = element_losses(ElementLoss::logits_cross_entropy, given);
   if (options.weight.defined()) losses = losses * factor(name, x, options.weight, "weight", given.dtype, given.where);
   return reduced(mean(losses, -1), options.reduction, given.dtype);
 }

@@ -51,8 +51,8 @@ Compared::Compared(const char* op, const Arg& given_input, const Arg& given_targ
     fail<ShapeError>(op, where, "the input {} and the target {} have different shapes", to_string(x.shape()),
                      to_string(t.shape()));
   dtype = x.dtype();
-  input = widened(x);
-  target = widened(t);
+  input = x;
+  target = t;
 }
 
 }  // namespace reel

@@ -3,6 +3,7 @@
 #include <reel/ops/loss.h>
 
 #include "../../core/op_error.h"
+#include "../../kernels/loss.h"
 
 namespace reel::detail {
 
@@ -22,8 +23,10 @@ struct Compared {
   Location where;
   OpScope caller;
   DType dtype;
-  /// With halves converted to f32.
   Tensor input, target;
 };
+
+/// The losses of single elements, with halves converted to f32. `parameter`: δ or β.
+Tensor element_losses(ElementLoss kind, const Compared& given, double parameter = 0);
 
 }  // namespace reel::detail

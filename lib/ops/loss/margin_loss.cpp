@@ -16,14 +16,14 @@ using namespace detail;
 
 Tensor hinge_loss(const Arg& input, const Arg& target, MarginOptions options) {
   Compared given("hinge_loss", input, target);
-  return reduced(relu(options.margin - given.target * given.input), options.reduction, given.dtype);
+  return reduced(relu(options.margin - widened(given.target) * widened(given.input)), options.reduction, given.dtype);
 }
 
 // hinge_embedding_loss = x where t = 1, max(0, margin − x) where t = −1
 
 Tensor hinge_embedding_loss(const Arg& input, const Arg& target, MarginOptions options) {
   Compared given("hinge_embedding_loss", input, target);
-  const Tensor &x = given.input, &t = given.target;
+  const Tensor x = widened(given.input), t = widened(given.target);
   Tensor losses = where(t != -1, x, 0.0) + where(t != 1, relu(options.margin - x), 0.0);
   return reduced(losses, options.reduction, given.dtype);
 }
@@ -34,7 +34,7 @@ Tensor cosine_embedding_loss(const Arg& a, const Arg& b, const Arg& target, Cosi
   const char* name = "cosine_embedding_loss";
   const Tensor& t = tensor_of(name, target);
   Compared given(name, a, b);
-  const Tensor &x = given.input, &y = given.target;
+  const Tensor x = widened(given.input), y = widened(given.target);
   Shape heads = x.shape();
   bool fits = x.rank() == 1 || x.rank() == 2;
   if (fits) heads = x.rank() == 1 ? Shape{} : Shape{heads[0]};
@@ -56,7 +56,7 @@ Tensor triplet_margin_loss(const Arg& anchor, const Arg& positive, const Arg& ne
   const AutocastArg other(Precision::full, negative);
   const Tensor& far_given = tensor_of(name, other);
   Compared given(name, anchor, positive);
-  const Tensor &from = given.input, &near = given.target;
+  const Tensor from = widened(given.input), near = widened(given.target);
   check_like(name, *AutocastArg(Precision::full, anchor)->tensor(), far_given, "negative", given.where);
   if (far_given.shape() != from.shape())
     fail<ShapeError>(name, given.where, "the negative {} and the anchor {} have different shapes",

@@ -19,32 +19,23 @@ using namespace detail;
 
 Tensor mse_loss(const Arg& input, const Arg& target, LossOptions options) {
   Compared given("mse_loss", input, target);
-  return reduced(square(given.input - given.target), options.reduction, given.dtype);
+  return reduced(element_losses(ElementLoss::squared, given), options.reduction, given.dtype);
 }
 
 // l1_loss = |x − t|
 
 Tensor l1_loss(const Arg& input, const Arg& target, LossOptions options) {
   Compared given("l1_loss", input, target);
-  return reduced(abs(given.input - given.target), options.reduction, given.dtype);
+  return reduced(element_losses(ElementLoss::absolute, given), options.reduction, given.dtype);
 }
 
 // huber_loss = c (e − c / 2), c = e clamped to ±δ, e = x − t
-
-namespace {
-
-Tensor cut_squares(const Tensor& difference, double delta) {
-  Tensor cut = clamp(difference, -delta, delta);
-  return cut * (difference - cut * 0.5);
-}
-
-}  // namespace
 
 Tensor huber_loss(const Arg& input, const Arg& target, HuberOptions options) {
   const char* name = "huber_loss";
   Compared given(name, input, target);
   if (!(options.delta > 0)) fail<Error>(name, given.where, "delta must be positive, not {}", options.delta);
-  return reduced(cut_squares(given.input - given.target, options.delta), options.reduction, given.dtype);
+  return reduced(element_losses(ElementLoss::huber, given, options.delta), options.reduction, given.dtype);
 }
 
 // smooth_l1_loss = huber_loss(δ = β) / β
@@ -53,16 +44,15 @@ Tensor smooth_l1_loss(const Arg& input, const Arg& target, SmoothL1Options optio
   const char* name = "smooth_l1_loss";
   Compared given(name, input, target);
   if (!(options.beta >= 0)) fail<Error>(name, given.where, "beta cannot be {}: it is at least 0", options.beta);
-  Tensor difference = given.input - given.target;
-  Tensor losses = options.beta == 0 ? abs(difference) : cut_squares(difference, options.beta) / options.beta;
-  return reduced(losses, options.reduction, given.dtype);
+  ElementLoss kind = options.beta == 0 ? ElementLoss::absolute : ElementLoss::smooth_l1;
+  return reduced(element_losses(kind, given, options.beta), options.reduction, given.dtype);
 }
 
 // poisson_nll_loss = e^x − t x, or x − t log(x + ε)
 
 Tensor poisson_nll_loss(const Arg& input, const Arg& target, PoissonOptions options) {
   Compared given("poisson_nll_loss", input, target);
-  const Tensor &x = given.input, &t = given.target;
+  const Tensor x = widened(given.input), t = widened(given.target);
   Tensor losses = options.log_input ? exp(x) - t * x : x - t * log(x + options.epsilon);
   if (options.full) {
     // The derivative of the branch that is not selected must be finite, too.
@@ -80,7 +70,7 @@ Tensor gaussian_nll_loss(const Arg& input, const Arg& target, const Arg& given_v
   const AutocastArg variance_arg(Precision::full, given_variance);
   const Tensor& variance = tensor_of(name, variance_arg);
   Compared given(name, input, target);
-  const Tensor &x = given.input, &t = given.target;
+  const Tensor& x = given.input;
   check_like(name, *AutocastArg(Precision::full, input)->tensor(), variance, "variance", given.where);
   if (!(options.epsilon > 0)) fail<Error>(name, given.where, "epsilon must be above 0, not {}", options.epsilon);
   Shape whole = x.shape(), one = whole, without = whole;
@@ -96,7 +86,7 @@ Tensor gaussian_nll_loss(const Arg& input, const Arg& target, const Arg& given_v
   if (v.shape() != whole && v.shape() == without) v = unsqueeze(v, -1);
   // Unlike maximum, it passes the gradient on below epsilon, so that small variances can grow.
   v = where(v < options.epsilon, v - stop_gradient(v) + options.epsilon, v);
-  Tensor losses = (log(v) + square(x - t) / v) * 0.5;
+  Tensor losses = (log(v) + element_losses(ElementLoss::squared, given) / v) * 0.5;
   if (options.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   return reduced(losses, options.reduction, given.dtype);
 }

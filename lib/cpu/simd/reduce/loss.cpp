@@ -2,13 +2,16 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/halves.h"
 #include "../../../core/threads/parallel.h"
+#include "../../../kernels/formulas/loss.h"
 #include "../../../kernels/loss.h"
 #include "../../plain/ctc.h"
 #include "../instruction_set.h"
+#include "../vector/block_loop.h"
 #include "../vector/streaming.h"
 #include "row_exponentials.h"
 
@@ -191,7 +194,43 @@ bool nll_loss(const View& losses, const View& x, const View& targets, std::int64
   return true;
 }
 
+template <class F, class T, std::size_t... k>
+void element_loop(void* out, const void* const* inputs, std::int64_t count) {
+  using V = Vector<T>;
+  auto* y = static_cast<T*>(out);
+  std::int64_t i = 0;
+  for (; i + V::lanes <= count; i += V::lanes) F()(V::load(static_cast<const T*>(inputs[k]) + i)...).store(y + i);
+  if (i < count) F()(V::load(static_cast<const T*>(inputs[k]) + i, count - i)...).store(y + i, count - i);
+}
+
+// Applies a formula to operands and a parameter, in f32 or, for x of f64, in f64.
+template <class F, class... Views>
+void run_elements(const View& out, const View& x, double parameter, const Views&... operands) {
+  float single = static_cast<float>(parameter);
+  bool wide = x.dtype == DType::f64;
+  View number{
+      wide ? static_cast<void*>(&parameter) : &single, nullptr, nullptr, 1, 0, wide ? DType::f64 : DType::f32, true};
+  [&]<std::size_t... k>(std::index_sequence<k...>) {
+    run_loop(out, {&operands..., &number}, wide ? element_loop<F, double, k...> : element_loop<F, float, k...>,
+             {.parallel_from = 1 << 15});
+  }(std::make_index_sequence<sizeof...(Views) + 1>());
+}
+
+template <class F, class G>
+constexpr ElementLossKernels element_loss{
+    [](const View& out, const View& x, const View& t, double parameter) { run_elements<F>(out, x, parameter, x, t); },
+    [](const View& out, const View& d, const View& x, const View& t, double parameter) {
+      run_elements<G>(out, x, parameter, d, x, t);
+    }};
+
 constexpr LossKernels loss_kernels{
+    .elements = {element_loss<formulas::SquaredError, formulas::SquaredErrorGradient>,
+                 element_loss<formulas::AbsoluteError, formulas::AbsoluteErrorGradient>,
+                 element_loss<formulas::Huber, formulas::HuberGradient>,
+                 element_loss<formulas::SmoothL1, formulas::SmoothL1Gradient>,
+                 element_loss<formulas::BinaryCrossEntropy, formulas::BinaryCrossEntropyGradient>,
+                 element_loss<formulas::LogitsCrossEntropy, formulas::LogitsCrossEntropyGradient>,
+                 element_loss<formulas::Divergence, formulas::DivergenceGradient>},
     .cross_entropy = cross_entropy,
     .cross_entropy_gradient = cross_entropy_gradient,
     .nll_loss = nll_loss,
