@@ -157,6 +157,60 @@ TEST_CASE("normal numbers have the moments of the normal distribution") {
   }
 }
 
+TEST_CASE("normal numbers are those of the words, and distributed normally up to the tails") {
+  constexpr std::uint64_t seed = 0x123456789, call = 3;
+  CAPTURE(seed);
+  constexpr std::int64_t count = 1'000'003;
+  for (DType dtype : {f32, f64}) {
+    CAPTURE(name_of(dtype));
+    Generator generator(seed);
+    generator.set_calls(call);
+    std::vector<double> z = values_of(randn({count}, {.dtype = dtype, .generator = &generator}));
+    double worst = 0;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      detail::PhiloxWords w = detail::philox(seed, call, i);
+      bool wide = dtype == f64;
+      double u = wide ? detail::unit_double(w.word[0], w.word[1]) : double(w.word[0] >> 8) * 0x1p-24;
+      double angle = wide ? detail::unit_double(w.word[2], w.word[3]) : double(w.word[1] >> 8) * 0x1p-24;
+      // The cosine of an angle near a quarter of a turn is computed from its distance to it.
+      double from_quarter = std::abs(angle - 0.5) - 0.25;
+      double expected = std::sqrt(-2 * std::log1p(-u)) * std::sin(6.283185307179586 * from_quarter);
+      worst = std::max(worst, std::abs(z[i] - expected) / std::max(std::abs(expected), 1e-12));
+    }
+    CHECK(worst < 4 * (dtype == f64 ? 0x1p-52 : 0x1p-23));
+    for (double limit : {1.0, 2.0, 3.0, 4.0}) {
+      double p = std::erfc(limit / std::sqrt(2.0)), beyond = average(z, [&](double x) { return std::abs(x) > limit; });
+      CHECK(std::abs(beyond - p) < 5 * std::sqrt(p / count));
+    }
+    // Kolmogorov and Smirnov: the largest distance from the distribution function exceeds 1.95 / √n once in a thousand.
+    std::sort(z.begin(), z.end());
+    double distance = 0;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      double below = std::erfc(-z[i] / std::sqrt(2.0)) / 2;
+      distance = std::max({distance, below - double(i) / count, double(i + 1) / count - below});
+    }
+    CHECK(distance < 1.95 / std::sqrt(count));
+  }
+}
+
+TEST_CASE("a permutation is the order of the keys, whatever the number of buckets") {
+  constexpr std::uint64_t seed = 77;
+  CAPTURE(seed);
+  for (std::int64_t count : {0, 1, 2, 3, 100, 4095, 4096, 4097, 8192, 100'003}) {
+    CAPTURE(count);
+    Generator generator(seed);
+    std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
+    for (std::int64_t i = 0; i < count; ++i) {
+      detail::PhiloxWords w = detail::philox(seed, 0, static_cast<std::uint64_t>(i));
+      keys.emplace_back(std::uint64_t{w.word[0]} << 32 | w.word[1], i);
+    }
+    std::sort(keys.begin(), keys.end());
+    std::vector<std::int64_t> expected;
+    for (const auto& key : keys) expected.push_back(key.second);
+    CHECK(randperm(count, {.generator = &generator}).to_vector<std::int64_t>() == expected);
+  }
+}
+
 TEST_CASE("dropout drops with its probability and scales what it keeps") {
   constexpr std::uint64_t seed = 13;
   CAPTURE(seed);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "../../core/convert.h"
 #include "../../core/dtype_dispatch.h"
 #include "../../core/threads/parallel.h"
+#include "../cached_space.h"
 #include "../cpu_kernels.h"
 
 namespace reel::detail {
@@ -170,7 +170,7 @@ void choose_rows(const View& values, const View& indices, const View& x, int axi
   std::int64_t wanted = values.dims[axis], value_stride = values.strides[axis], index_stride = indices.strides[axis];
   Row<T> row{nullptr, x.dims[axis], x.strides[axis], static_cast<Key<T>>(descending ? ~Key<T>(0) : 0)};
   parallel_for(rows.count, grain(row.size), [=](std::int64_t begin, std::int64_t end) {
-    auto space = std::make_unique_for_overwrite<E[]>(static_cast<std::size_t>(entries));
+    CachedSpace<E> space(entries);
     for (std::int64_t i = begin; i < end; ++i) {
       Row<T> from = row;
       from.first = x.as<const T>() + rows.offset(x, i);

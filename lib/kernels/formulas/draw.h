@@ -30,16 +30,15 @@ struct UniformDraw {
 /// V: f32 or f64. 1 − u is in (0, 1], where the logarithm is finite.
 template <class V>
 struct NormalDraw {
+  static constexpr int words = sizeof(V) / 2;
+  /// The uniform numbers u, of the logarithm, and a, the angle in turns.
+  REEL_HOST_DEVICE static V logarithm_part(detail::PhiloxWords w) { return UniformDraw<V>()(w); }
+  REEL_HOST_DEVICE static V angle_part(detail::PhiloxWords w) {
+    return UniformDraw<V>()({{w.word[words / 2], w.word[words - 1], 0, 0}});
+  }
   REEL_HOST_DEVICE V operator()(detail::PhiloxWords w) const {
     constexpr double turn = 6.283185307179586;
-    double u, angle;
-    if constexpr (std::is_same_v<V, double>) {
-      u = detail::unit_double(w.word[0], w.word[1]);
-      angle = detail::unit_double(w.word[2], w.word[3]);
-    } else {
-      u = static_cast<double>(detail::unit_float(w.word[0]));
-      angle = static_cast<double>(detail::unit_float(w.word[1]));
-    }
+    auto u = static_cast<double>(logarithm_part(w)), angle = static_cast<double>(angle_part(w));
     return static_cast<V>(std::sqrt(-2 * std::log(1 - u)) * std::cos(turn * angle));
   }
 };
@@ -47,13 +46,15 @@ struct NormalDraw {
 /// V: f32 or f64. u lies within (0, 1), where both logarithms are finite.
 template <class V>
 struct GumbelDraw {
-  REEL_HOST_DEVICE V operator()(detail::PhiloxWords w) const {
-    double u;
+  static constexpr int words = sizeof(V) / 4;
+  REEL_HOST_DEVICE static double logarithm_part(detail::PhiloxWords w) {
     if constexpr (std::is_same_v<V, double>)
-      u = (static_cast<double>((static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]) >> 12) + 0.5) * 0x1p-52;
+      return (static_cast<double>((static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]) >> 12) + 0.5) * 0x1p-52;
     else
-      u = (static_cast<double>(w.word[0]) + 0.5) * 0x1p-32;
-    return static_cast<V>(-std::log(-std::log(u)));
+      return (static_cast<double>(w.word[0]) + 0.5) * 0x1p-32;
+  }
+  REEL_HOST_DEVICE V operator()(detail::PhiloxWords w) const {
+    return static_cast<V>(-std::log(-std::log(logarithm_part(w))));
   }
 };
 

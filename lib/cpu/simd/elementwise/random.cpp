@@ -11,8 +11,10 @@
 #include "../../../core/philox.h"
 #include "../../../core/threads/parallel.h"
 #include "../../../kernels/formulas/draw.h"
+#include "../../cached_space.h"
 #include "../instruction_set.h"
 #include "../vector/half_rows.h"
+#include "../vector/vector_exponential.h"
 #include "../vector/vector_philox.h"
 
 namespace reel::detail::inline REEL_TARGET {
@@ -42,16 +44,76 @@ void fill_typed(const View& out, RandomCall call, Draw draw) {
   });
 }
 
+// √(−2 log(1 − u)) cos 2πa
+template <class T>
+struct NormalVectors : NormalDraw<T> {
+  using Number = T;
+  Vector<T> operator()(Vector<T> u, Vector<T> angle) const {
+    using V = Vector<T>;
+    // The sine's series up to the digits of T.
+    constexpr double single[] = {-1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800};
+    constexpr double wide[] = {-1.0 / 6,
+                               1.0 / 120,
+                               -1.0 / 5040,
+                               1.0 / 362880,
+                               -1.0 / 39916800,
+                               1.0 / 6227020800,
+                               -7.647163731819816e-13,
+                               2.8114572543455206e-15,
+                               -8.22063524662433e-18,
+                               1.9572941063391263e-20};
+    // cos 2πa = sin 2π(|a − 1/2| − 1/4), whose differences are exact.
+    V x = (abs(angle - V(0.5)) - V(0.25)) * V(6.283185307179586), square = x * x, series(0);
+    if constexpr (sizeof(T) == 4)
+      series = polynomial(square, single);
+    else
+      series = polynomial(square, wide);
+    return sqrt(V(-2) * log(V(1) - u)) * multiply_add(series * square, x, x);
+  }
+};
+
+template <class T>
+struct GumbelVectors : GumbelDraw<T> {
+  using Number = double;
+  static double angle_part(PhiloxWords) { return 0; }
+  Vector<double> operator()(Vector<double> u, Vector<double>) const { return -log(-log(u)); }
+};
+
+// The draw's operator takes vectors of its uniform numbers.
+template <class T, class Draw>
+void fill_vectors(const View& out, RandomCall call, Draw draw) {
+  using Number = typename Draw::Number;
+  using V = Vector<Number>;
+  parallel_for(out.numel, parallel_grain / 4, [&](std::int64_t begin, std::int64_t end) {
+    for_each_block<Draw::words>(begin, end, call,
+                                [&](std::int64_t start, std::int64_t count, const PhiloxBlock& block) {
+                                  alignas(64) Number u[PhiloxBlock::size] = {}, angle[PhiloxBlock::size] = {};
+                                  for (std::int64_t i = 0; i < count; ++i)
+                                    u[i] = Draw::logarithm_part(block[i]), angle[i] = Draw::angle_part(block[i]);
+                                  for (std::int64_t i = 0; i < count; i += V::lanes)
+                                    draw(V::load(u + i), V::load(angle + i)).store(u + i);
+                                  T* to = out.as<T>() + start;
+                                  if constexpr (std::is_same_v<Number, float> && is_half_v<T>)
+                                    narrow_row(to, u, count);
+                                  else
+                                    for (std::int64_t i = 0; i < count; ++i)
+                                      to[i] = static_cast<T>(static_cast<Wide<T>>(u[i]));
+                                });
+  });
+}
+
 void uniform(const View& out, RandomCall call) {
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, UniformDraw<T>()); });
 }
 
 void normal(const View& out, RandomCall call) {
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, NormalDraw<Wide<T>>()); });
+  with_floating(out.dtype,
+                [&]<class T>(std::type_identity<T>) { fill_vectors<T>(out, call, NormalVectors<Wide<T>>()); });
 }
 
 void gumbel(const View& out, RandomCall call) {
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, GumbelDraw<Wide<T>>()); });
+  with_floating(out.dtype,
+                [&]<class T>(std::type_identity<T>) { fill_vectors<T>(out, call, GumbelVectors<Wide<T>>()); });
 }
 
 template <class T>
@@ -80,33 +142,88 @@ void randint(const View& out, std::int64_t low, std::uint64_t count, RandomCall 
   with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, draw); });
 }
 
-void randperm(const View& out, RandomCall call) {
-  struct Numbered {
-    std::uint64_t key;
-    std::int64_t number;
-    bool operator<(const Numbered& other) const { return key != other.key ? key < other.key : number < other.number; }
-  };
-  // Keys are uniformly distributed: sorting by their first bits leaves only a few elements of each bucket unordered.
-  int bucket_bits = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(out.numel))) - 3, 1);
-  auto key_of = [&](std::int64_t i) {
-    PhiloxWords w = philox(call.seed, call.call, static_cast<std::uint64_t>(i));
-    return static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1];
-  };
-  auto bucket_of = [&](std::uint64_t key) { return static_cast<std::size_t>(key >> (64 - bucket_bits)); };
-  std::vector<std::int64_t> ends((std::size_t{1} << bucket_bits) + 1);
-  for (std::int64_t i = 0; i < out.numel; ++i) ++ends[bucket_of(key_of(i)) + 1];
-  std::partial_sum(ends.begin(), ends.end(), ends.begin());
-  std::vector<Numbered> numbers(static_cast<std::size_t>(out.numel));
-  for (std::int64_t i = 0; i < out.numel; ++i) {
-    std::uint64_t key = key_of(i);
-    numbers[static_cast<std::size_t>(ends[bucket_of(key)]++)] = {key, i};
+// Sorts 64-bit random keys, which are uniformly distributed: their first bits divide them into buckets of some thousand,
+// which stay in a cache, and the next bits into places of about one.
+class KeySort {
+ public:
+  KeySort(std::int64_t count, RandomCall call) : call_(call), count_(count) {
+    number_bits_ = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count)));
+    bucket_bits_ = std::max(number_bits_ - 12, 0);
   }
-  for (std::size_t bucket = 0; bucket + 1 < ends.size(); ++bucket)
-    std::sort(numbers.begin() + (bucket == 0 ? 0 : ends[bucket - 1]), numbers.begin() + ends[bucket]);
-  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) {
-    for (std::int64_t i = 0; i < out.numel; ++i)
-      out.as<T>()[i] = static_cast<T>(numbers[static_cast<std::size_t>(i)].number);
-  });
+
+  /// Writes the numbers of the keys in the keys' order, and in their own where keys are equal.
+  template <class T>
+  void write(T* to) const {
+    std::int64_t buckets = std::int64_t{1} << bucket_bits_, mean = (count_ + buckets - 1) / buckets, capacity = mean;
+    // It takes longer than this eight standard deviations of a bucket's size, which no seed of a lifetime exceeds.
+    if (buckets > 1) capacity += 8 * static_cast<std::int64_t>(std::sqrt(static_cast<double>(mean)));
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(buckets));
+    while (!distribute_and_write(to, capacity, sizes)) capacity *= 2;
+  }
+
+ private:
+  static std::uint64_t key_of(PhiloxWords w) { return static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]; }
+  std::uint64_t number_of(std::uint64_t key) const { return key & ((std::uint64_t{1} << number_bits_) - 1); }
+  static std::size_t first_bits(std::uint64_t key, int bits) { return key >> 1 >> (63 - bits); }
+
+  // The bits that the numbers have replaced matter only where all the others are equal.
+  bool less(std::uint64_t a, std::uint64_t b) const {
+    if ((a ^ b) >> number_bits_ != 0) [[likely]]
+      return a < b;
+    auto whole = [&](std::uint64_t key) { return key_of(philox(call_.seed, call_.call, number_of(key))); };
+    return std::pair(whole(a), a) < std::pair(whole(b), b);
+  }
+
+  template <class T>
+  bool distribute_and_write(T* to, std::int64_t capacity, std::vector<std::int64_t>& sizes) const {
+    CachedSpace<std::uint64_t> space(capacity * (std::ssize(sizes) + 1));
+    std::uint64_t *keys = space.get(), *sorted = keys + capacity * std::ssize(sizes);
+    std::ranges::fill(sizes, 0);
+    bool fits = true;
+    for_each_block<2>(0, count_, call_, [&](std::int64_t start, std::int64_t size, const PhiloxBlock& block) {
+      for (std::int64_t i = 0; i < size && fits; ++i) {
+        std::uint64_t key = key_of(block[i]);
+        std::size_t bucket = first_bits(key, bucket_bits_);
+        fits = sizes[bucket] < capacity;
+        if (!fits) break;
+        keys[static_cast<std::int64_t>(bucket) * capacity + sizes[bucket]++] =
+            key >> number_bits_ << number_bits_ | static_cast<std::uint64_t>(start + i);
+      }
+    });
+    std::vector<std::uint32_t> places(fits ? std::size_t{2} << std::bit_width(static_cast<std::uint64_t>(capacity))
+                                           : 0);
+    for (std::int64_t size : sizes) {
+      if (!fits) return false;
+      sort_bucket(keys, sorted, size, places.data());
+      for (std::int64_t i = 0; i < size; ++i) *to++ = static_cast<T>(number_of(sorted[i]));
+      keys += capacity;
+    }
+    return true;
+  }
+
+  void sort_bucket(const std::uint64_t* keys, std::uint64_t* sorted, std::int64_t count, std::uint32_t* places) const {
+    int bits =
+        std::min(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count))), 64 - number_bits_ - bucket_bits_);
+    auto place_of = [&](std::uint64_t key) { return first_bits(key << bucket_bits_, bits); };
+    std::fill_n(places, std::size_t{1} << bits, 0U);
+    for (std::int64_t i = 0; i < count; ++i) ++places[place_of(keys[i])];
+    std::exclusive_scan(places, places + (std::size_t{1} << bits), places, 0U);
+    for (std::int64_t i = 0; i < count; ++i) sorted[places[place_of(keys[i])]++] = keys[i];
+    for (std::int64_t i = 1; i < count; ++i) {
+      std::uint64_t key = sorted[i];
+      std::int64_t free = i;
+      for (; free > 0 && less(key, sorted[free - 1]); --free) sorted[free] = sorted[free - 1];
+      sorted[free] = key;
+    }
+  }
+
+  RandomCall call_;
+  std::int64_t count_;
+  int number_bits_, bucket_bits_;
+};
+
+void randperm(const View& out, RandomCall call) {
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { KeySort(out.numel, call).write(out.as<T>()); });
 }
 
 // Drops the elements whose word is less than `least`. `step`: a number, or a constant.
