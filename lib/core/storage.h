@@ -94,7 +94,7 @@ struct OutputSpec {
   int rank;
   DType dtype;
   Device device;
-  const Body* like = nullptr;  ///< a contiguous tensor of that shape, if there is one
+  const Body* like = nullptr;             ///< a contiguous tensor of that shape, if there is one
   const std::int64_t* strides = nullptr;  ///< without gaps, on the CPU; null: row-major
 
   OutputSpec(const Shape& shape, DType dtype, Device device)

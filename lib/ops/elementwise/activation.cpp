@@ -46,7 +46,8 @@ template <const OpInfo& fused, Tensor (*composed)(const Tensor& d, const Tensor&
 void accumulate_gradient(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0);
   if (!g.recording())
-    return g.accumulate(0, invoke(fused, {&d, &x}, ElementwiseSpec({&d, &x}, x.body(), x.dtype()), g.where(), g.attribute_bytes()));
+    return g.accumulate(
+        0, invoke(fused, {&d, &x}, ElementwiseSpec({&d, &x}, x.body(), x.dtype()), g.where(), g.attribute_bytes()));
   const auto& [first, second] = g.attributes<ActivationAttributes>();
   g.accumulate(0, composed(d, x, first, second));
 }
@@ -216,16 +217,10 @@ Tensor softsign(const Arg& x) { return run(softsign_op, x); }
 
 constexpr OpInfo hardsigmoid_gradient_op = fused_gradient<formulas::Hardsigmoid>("hardsigmoid_gradient");
 
-constexpr OpInfo hardsigmoid_op{
-    .name = "hardsigmoid",
-    .forward = forward<formulas::Hardsigmoid>,
-    .gradient = accumulate_gradient<hardsigmoid_gradient_op,
-                                    [](const Tensor& d, const Tensor& x, double, double) {
-                                      return where(logical_or(x <= -3.0, x >= 3.0), 0.0, d / 6.0);
-                                    }>,
-    .saves_input_for = {inputs({0})},
-    .joining = by_elements,
-};
+constexpr OpInfo hardsigmoid_op =
+    activation<formulas::Hardsigmoid, hardsigmoid_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+      return where(logical_or(x <= -3.0, x >= 3.0), 0.0, d / 6.0);
+    }>("hardsigmoid");
 
 Tensor hardsigmoid(const Arg& x) { return run(hardsigmoid_op, x); }
 
@@ -237,15 +232,6 @@ Tensor composed_shrink_gradient(const Tensor& d, const Tensor& x, double lambda,
   return where(abs(x) <= lambda, 0.0, d);
 }
 
-template <class F, const OpInfo& gradient>
-constexpr OpInfo shrink_op(const char* name) {
-  return {.name = name,
-          .forward = forward<F>,
-          .gradient = accumulate_gradient<gradient, composed_shrink_gradient>,
-          .saves_input_for = {inputs({0})},
-          .joining = by_elements};
-}
-
 Tensor shrink(const OpInfo& op, const Arg& x, double lambda) {
   tensor_of(op.name, x);
   if (!(lambda >= 0)) fail<Error>(op.name, x.location(), "lambda is {}, not at least 0", lambda);
@@ -255,8 +241,10 @@ Tensor shrink(const OpInfo& op, const Arg& x, double lambda) {
 }  // namespace
 
 constexpr OpInfo shrink_gradient_op = fused_gradient<formulas::Hardshrink>("shrink_gradient");
-constexpr OpInfo hardshrink_op = shrink_op<formulas::Hardshrink, shrink_gradient_op>("hardshrink");
-constexpr OpInfo softshrink_op = shrink_op<formulas::Softshrink, shrink_gradient_op>("softshrink");
+constexpr OpInfo hardshrink_op =
+    activation<formulas::Hardshrink, shrink_gradient_op, composed_shrink_gradient>("hardshrink");
+constexpr OpInfo softshrink_op =
+    activation<formulas::Softshrink, shrink_gradient_op, composed_shrink_gradient>("softshrink");
 
 Tensor hardshrink(const Arg& x, ShrinkOptions options) { return shrink(hardshrink_op, x, options.lambda); }
 Tensor softshrink(const Arg& x, ShrinkOptions options) { return shrink(softshrink_op, x, options.lambda); }

@@ -37,14 +37,15 @@ class ExtremeColumns {
   [[gnu::noinline]] void take_line(const A* x, std::int64_t count, std::int64_t times, std::int64_t stride) {
     A* best = best_ + at_;
     for (; times > 0; --times, x += stride)
-      for_each_column(x, count, [=](std::int64_t j) { return V::load(best + j); },
-                      [=](std::int64_t j, V v) { v.store(best + j); });
+      for_each_column(
+          x, count, [=](std::int64_t j) { return V::load(best + j); }, [=](std::int64_t j, V v) { v.store(best + j); });
   }
   [[gnu::noinline]] void reduce_line(std::int64_t at, const A* x, std::int64_t count) {
     constexpr std::int64_t parts = line_columns / V::lanes;
     hn::Vec<typename V::Tag> best[parts];
-    for_each_column(x, count, [](std::int64_t) { return V::repeat(worst()); },
-                    [&](std::int64_t j, V v) { best[j / V::lanes] = v.raw; });
+    for_each_column(
+        x, count, [](std::int64_t) { return V::repeat(worst()); },
+        [&](std::int64_t j, V v) { best[j / V::lanes] = v.raw; });
     for (std::int64_t half = parts / 2; half >= 1; half /= 2)
       for (std::int64_t p = 0; p < half; ++p) best[p] = better(V(best[p]), V(best[p + half])).raw;
     V all = best[0];
@@ -78,14 +79,15 @@ class ExtremeColumns {
       if constexpr (!std::is_integral_v<A>) {
         // Without NaN; the sum is one if there is one, or if infinities cancel.
         V sum = first;
-        V best = joined_rows(x + j, count - j, first, [&](V a, V b) { return beyond(a, b); },
-                             [&](V v) { sum = sum + v; });
+        V best = joined_rows(
+            x + j, count - j, first, [&](V a, V b) { return beyond(a, b); }, [&](V v) { sum = sum + v; });
         if (hn::AllTrue(typename V::Tag(), sum == sum)) [[likely]] {
           store(j, best);
           continue;
         }
       }
-      store(j, joined_rows(x + j, count - j, first, [](V a, V b) { return better(a, b); }, [](V) {}));
+      store(j, joined_rows(
+                   x + j, count - j, first, [](V a, V b) { return better(a, b); }, [](V) {}));
     }
   }
   template <class Join, class See>

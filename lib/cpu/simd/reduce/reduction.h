@@ -196,8 +196,7 @@ class ReductionPlan {
     std::int64_t folded = count * width < 2048 ? line_columns : most_folded;
     if (width > 1 && !takes_groups_)
       while (2 * fold_ * width <= folded && 2 * fold_ <= count / 4) fold_ *= 2;
-    plain_ = rows_.is_even() && columns_.is_even() && columns_.stride() == 1 &&
-             (fold_ == 1 || rows_.stride() == width);
+    plain_ = rows_.is_even() && columns_.is_even() && columns_.stride() == 1 && (fold_ == 1 || rows_.stride() == width);
 
     std::int64_t most = count < few_elements ? std::min(tile_elements / count / 16 * 16, most_columns) : most_columns;
     chunks_in_group_ = (width + most - 1) / most;
@@ -303,7 +302,8 @@ class ReductionPlan {
     if constexpr (takes_lines<Op, Wide>)
       if (is_line_ && rows_.stride() == 1 && reader.plain())
         return take_line_parts(op, reader.plain() + offset, first, count, tile);
-    std::int64_t fold = fold_of<Op, Wide>(op), height = tile_elements / (chunk.width * fold) / rows_together * rows_together * fold;
+    std::int64_t fold = fold_of<Op, Wide>(op),
+                 height = tile_elements / (chunk.width * fold) / rows_together * rows_together * fold;
     for (std::int64_t i = 0; i < count; i += height) {
       std::int64_t here = std::min(height, count - i);
       reader.gather(tile, offset, rows_, first + i, here, columns_, chunk.column, chunk.width);

@@ -130,7 +130,8 @@ void copy_matrix(Wide* __restrict to, std::int64_t ld, const T* from, MatrixForm
       }
       return transpose_panel(to, ld, from, column_stride, rows, columns, 0);
     }
-    for (; rows > 0 && (column_stride == 2 || column_stride == 3) && columns >= 16; --rows, to += ld, from += row_stride)
+    for (; rows > 0 && (column_stride == 2 || column_stride == 3) && columns >= 16;
+         --rows, to += ld, from += row_stride)
       column_stride == 2 ? copy_every<2>(to, from, columns) : copy_every<3>(to, from, columns);
   }
   if constexpr (std::is_same_v<Wide, std::int64_t> && std::is_same_v<T, bool>)

@@ -389,8 +389,9 @@ void run_loop(const View& out, const View* const (&inputs)[input_count], BlockLo
     return loop(out.data, from, out.numel);
   }
   // Elements may be computed in any order: in that of the result.
-  Iteration<operand_count> space = out.contiguous ? Iteration<operand_count>(views)
-                                                  : Iteration<operand_count>(views, MemoryOrder(out.dims, out.strides, out.rank));
+  Iteration<operand_count> space = out.contiguous
+                                       ? Iteration<operand_count>(views)
+                                       : Iteration<operand_count>(views, MemoryOrder(out.dims, out.strides, out.rank));
   Work<input_count> work{space, operands, loop, options};
   bool alone = out.numel < options.parallel_from ||
                (out.numel < 4 * options.parallel_from && !parallel::can_share_short_loops());

@@ -190,8 +190,8 @@ struct LaneTree {
     if constexpr (lanes == 2)
       return join(v[0], v[1]);
     else
-      return LaneTree<T, lanes / 2, Join>::joined(
-          halves_joined(v, join, std::make_integer_sequence<int, lanes / 2>()), join);
+      return LaneTree<T, lanes / 2, Join>::joined(halves_joined(v, join, std::make_integer_sequence<int, lanes / 2>()),
+                                                  join);
   }
 };
 
