@@ -178,32 +178,47 @@ Vector<T> log1p(Vector<T> x) {
 }
 
 /// The exponent and the logarithm of the remainder are added, so that powers of two are exact.
-template <class T>
-Vector<T> log2(Vector<T> x) {
-  using V = Vector<T>;
-  using Bits = hn::RebindToSigned<typename V::Tag>;
-  using Integer = hn::TFromD<Bits>;
-  constexpr int fraction_bits = std::numeric_limits<T>::digits - 1;
-  constexpr auto root_of_half = static_cast<Integer>(sizeof(T) == 4 ? 0x3f3504f3 : 0x3fe6a09e667f3bcd);
-  constexpr double denormal_scale = sizeof(T) == 4 ? 0x1p25 : 0x1p54;
-  auto denormal = x < V(static_cast<double>(std::numeric_limits<T>::min()));
-  V scaled = select(denormal, x * V(denormal_scale), x);
-  auto bits = hn::BitCast(Bits(), scaled.raw);
-  auto exponent = hn::ShiftRight<fraction_bits>(hn::Sub(bits, hn::Set(Bits(), root_of_half)));
-  V rest = hn::BitCast(typename V::Tag(), hn::Sub(bits, hn::ShiftLeft<fraction_bits>(exponent)));
-  V whole = hn::ConvertTo(typename V::Tag(), exponent);
-  whole = select(denormal, whole - V(sizeof(T) == 4 ? 25 : 54), whole);
-  V y = multiply_add(V(hn::Log(typename V::Tag(), rest.raw)), V(1.4426950408889634), whole);
-  return with_ends_of_log<T>(y, x, 0);
+inline Vector<float> log2(Vector<float> x) {
+  using V = Vector<float>;
+  auto denormal = x < V(static_cast<double>(std::numeric_limits<float>::min()));
+  V whole(0), fraction = log_of_normal(select(denormal, x * V(0x1p25), x), [&](V power) {
+    whole = select(denormal, power - V(25), power);
+    return V(0);
+  });
+  return with_ends_of_log<float>(multiply_add(fraction, V(1.4426950408889634), whole), x, 0);
 }
 
-// x log 2 in f64 has 20 bits more than the result; the C library's is exact for whole numbers.
+inline Vector<double> log2(Vector<double> x) {
+  using V = Vector<double>;
+  using Bits = hn::RebindToSigned<V::Tag>;
+  constexpr int fraction_bits = std::numeric_limits<double>::digits - 1;
+  auto denormal = x < V(std::numeric_limits<double>::min());
+  V scaled = select(denormal, x * V(0x1p54), x);
+  auto bits = hn::BitCast(Bits(), scaled.raw);
+  auto exponent = hn::ShiftRight<fraction_bits>(hn::Sub(bits, hn::Set(Bits(), 0x3fe6a09e667f3bcd)));  // √½
+  V rest = hn::BitCast(V::Tag(), hn::Sub(bits, hn::ShiftLeft<fraction_bits>(exponent)));
+  V whole = hn::ConvertTo(V::Tag(), exponent);
+  whole = select(denormal, whole - V(54), whole);
+  V y = multiply_add(V(hn::Log(V::Tag(), rest.raw)), V(1.4426950408889634), whole);
+  return with_ends_of_log<double>(y, x, 0);
+}
+
+// x log 2 in f64 has 20 bits more than the result.
 inline Vector<float> exp2(Vector<float> x) {
   return in_double(x, [](Vector<double> wide) { return exp(wide * Vector<double>(0.6931471805599453)); });
 }
 
+// Two powers of two, so that neither overflows nor underflows where the result does not.
 inline Vector<double> exp2(Vector<double> x) {
-  return by_lane(x, [](double lane) { return std::exp2(lane); });
+  using V = Vector<double>;
+  using Bits = hn::RebindToSigned<V::Tag>;
+  auto power_of_two = [](V n) {
+    return V(hn::BitCast(V::Tag(), hn::ShiftLeft<52>(hn::ConvertTo(Bits(), (n + V(1023)).raw))));
+  };
+  V low = select(x > V(-1100), x, V(-1100)), inside = select(low < V(1100), low, V(1100));
+  V whole = nearbyint(inside), half = floor(whole * V(0.5));
+  V y = exp((inside - whole) * V(0.6931471805599453)) * power_of_two(half) * power_of_two(whole - half);
+  return select(x == x, y, x);
 }
 
 // The digits of f64 make the logarithms of powers of 10 exact.
