@@ -40,15 +40,16 @@ struct ElementLossKernels {
 struct LossKernels {
   /// By ElementLoss. Null on a GPU, for which the ops are composed.
   ElementLossKernels elements[static_cast<int>(ElementLoss::count)];
-  /// One loss per row, in f32 or f64, of contiguous logits (N, C), 0 where the target is `ignored`; targets (N) of i32
-  /// or i64, contiguous. `exponents` (N, 2) gets each row's largest logit and Σ e^(x − largest), in the dtype of the
-  /// logits. Returns false without writing anything, and sets `bad`, if a target is out of range.
+  /// One loss per row, in f32 or f64, of contiguous logits (N, C), on the CPU also (N, C, …) with its rows along axis 1, 0
+  /// where the target is `ignored`; targets (N, …) of i32 or i64, contiguous. `exponents` (N, …, 2) gets each row's
+  /// largest logit and Σ e^(x − largest), in the dtype of the logits. Returns false without writing anything, and sets
+  /// `bad`, if a target is out of range.
   bool (*cross_entropy)(const View& losses, const View& exponents, const View& logits, const View& targets,
                         std::int64_t ignored, std::int64_t& bad);
   /// row gradient · (softmax − one-hot), 0 where ignored; `gradient` (N) may be broadcast.
   void (*cross_entropy_gradient)(const View& out, const View& gradient, const View& logits, const View& targets,
                                  const View& exponents, std::int64_t ignored);
-  /// −x[n, target], 0 where the target is `ignored`. Returns false and sets `bad`, as cross_entropy.
+  /// −x[n, target, …], 0 where the target is `ignored`. Returns false and sets `bad`, as cross_entropy.
   bool (*nll_loss)(const View& losses, const View& x, const View& targets, std::int64_t ignored, std::int64_t& bad);
   /// mean[0] = Σ losses / count and count[0] = the number of targets that are not `ignored`; losses (N) and targets (N)
   /// of i32 or i64, contiguous. Null on the CPU.

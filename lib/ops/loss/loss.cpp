@@ -36,6 +36,9 @@ KnownClasses known_classes(const Tensor& targets, std::int64_t ignore_index) {
   return {where(ignored, 0, classes), ignored};
 }
 
+// The gradients of losses, as one vector.
+Tensor flattened(const Tensor& d) { return d.rank() > 1 ? reshape(d, {d.numel()}) : d; }
+
 }  // namespace
 
 // Fused; runs when nothing records.
@@ -67,15 +70,17 @@ constexpr OpInfo cross_entropy_op{
     .gradient =
         [](Gradient& g) {
           enum { in_x, in_targets };
-          const Tensor &d = g.output(), &x = g.saved_input(in_x), &targets = g.saved_input(in_targets);
-          if (!g.recording())
+          const Tensor &x = g.saved_input(in_x), &targets = g.saved_input(in_targets);
+          if (!g.recording()) {
+            Tensor d = flattened(g.output());
             return g.accumulate(in_x,
                                 invoke(cross_entropy_gradient_op, {&d, &x, &targets, &g.saved_output(exponents_output)},
                                        {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
+          }
           auto [classes, ignored] = known_classes(targets, g.attributes<IgnoreAttributes>().ignored);
-          Tensor scale = where(unsqueeze(ignored, 1), 0.0, reshape(d, {targets.numel(), 1}));
+          Tensor scale = unsqueeze(where(ignored, 0.0, reshape(g.output(), targets.shape())), 1);
           // An ignored row may hold NaN or infinities, which would make gradients NaN.
-          Tensor probabilities = softmax(where(unsqueeze(ignored, 1), 0.0, widened(x)));
+          Tensor probabilities = softmax(where(unsqueeze(ignored, 1), 0.0, widened(x)), 1);
           g.accumulate(in_x,
                        to_if_needed(scatter_add(probabilities * scale, 1, unsqueeze(classes, 1), -scale), x.dtype()));
         },
@@ -130,21 +135,31 @@ constexpr OpInfo mean_of_targets_op{
 
 namespace {
 
-// The examples of a classification, as rows of logits and a vector of classes.
+// The examples of a classification: rows of logits, along axis 1, and a class for each.
 struct Examples {
   Tensor rows;
   Tensor targets;  // class indices, or rows of probabilities
   Shape shape;     // of the examples
 };
 
-// Moves an axis of classes to the end, and merges the other ones.
+// Logits (C) become (1, C), and the kernels of other devices take rows (N, C).
+bool merges(const Tensor& x) { return x.rank() == 1 || (x.rank() > 2 && x.device() != cpu); }
+
+// x (N, C, …), or with its examples merged (N, C).
 Tensor rows_of(const Tensor& x, int axis, std::int64_t examples) {
-  if (x.rank() == 2) return contiguous_if_needed(x);
+  if (!merges(x)) return contiguous_if_needed(x);
   Shape order;
   for (int i = 0; i < x.rank(); ++i)
     if (i != axis) order.push_back(i);
   order.push_back(axis);
   return contiguous_if_needed(reshape(permute(x, order), {examples, x.body().dims[axis]}));
+}
+
+// One number for each class, along axis 1 of rows of this rank.
+Tensor along_classes(const Tensor& numbers, int rank) {
+  Shape shape{numbers.numel()};
+  for (int axis = 2; axis < rank; ++axis) shape.push_back(1);
+  return rank > 2 ? reshape(numbers, shape) : numbers;
 }
 
 // `what`: the name of x in errors. `takes_soft`: floating targets in x's shape are allowed, too.
@@ -165,7 +180,7 @@ Examples examples_of(const char* name, const char* what, const Tensor& x, const 
                      to_string(t.shape()));
   std::int64_t examples = shape.numel();
   if (soft) return {rows_of(x, axis, examples), rows_of(t, axis, examples), shape};
-  return {rows_of(x, axis, examples), contiguous_if_needed(t.rank() == 1 ? t : reshape(t, {examples})), shape};
+  return {rows_of(x, axis, examples), contiguous_if_needed(merges(x) ? reshape(t, {examples}) : t), shape};
 }
 
 // The weights of the classes, with halves converted to f32; undefined if not given.
@@ -186,7 +201,8 @@ Tensor class_losses(const Tensor& rows, const Tensor& targets, std::int64_t igno
   const Tensor* both[] = {&rows, &targets};
   Tensor outputs[2];
   DType wide = rows.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  Shape two_each{targets.numel(), 2};
+  Shape two_each = targets.shape();
+  two_each.push_back(2);
   const OutputSpec specs[] = {{shape, wide, rows.device()}, {two_each, wide, rows.device()}};
   IgnoreAttributes attributes{ignored};
   Call call{cross_entropy_op, both, bytes_of(attributes), specs, outputs, where};
@@ -236,8 +252,8 @@ Tensor negative_sum(const Tensor& terms) { return -sum(terms, 1); }
 Tensor smoothed_losses(const Examples& given, const Tensor& weight, const CrossEntropyOptions& options) {
   auto [classes, ignored] = known_classes(given.targets, options.ignore_index);
   // An ignored row may hold NaN or infinities, which would make gradients NaN.
-  Tensor logs = log_softmax(where(unsqueeze(ignored, 1), 0.0, widened(given.rows)));
-  if (weight.defined()) logs = logs * weight;
+  Tensor logs = log_softmax(where(unsqueeze(ignored, 1), 0.0, widened(given.rows)), 1);
+  if (weight.defined()) logs = logs * along_classes(weight, logs.rank());
   double spread = options.label_smoothing / static_cast<double>(given.rows.body().dims[1]);
   Tensor chosen = squeeze(gather(logs, 1, unsqueeze(classes, 1)), 1);
   return where(ignored, 0.0, negative_sum(logs) * spread - chosen * (1 - options.label_smoothing));
@@ -245,9 +261,9 @@ Tensor smoothed_losses(const Examples& given, const Tensor& weight, const CrossE
 
 // The losses for targets that are probabilities.
 Tensor soft_losses(const Examples& given, const Tensor& weight, double smoothing) {
-  Tensor share = widened(given.targets), logs = log_softmax(widened(given.rows));
+  Tensor share = widened(given.targets), logs = log_softmax(widened(given.rows), 1);
   if (smoothing != 0) share = share * (1 - smoothing) + smoothing / static_cast<double>(given.rows.body().dims[1]);
-  if (weight.defined()) share = share * weight;
+  if (weight.defined()) share = share * along_classes(weight, share.rank());
   return negative_sum(share * logs);
 }
 

@@ -5,6 +5,7 @@
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
+#include "../../core/axis_last.h"
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/activation.h"
@@ -19,29 +20,28 @@ using namespace detail;
 
 namespace {
 
-// Runs a kernel, which works along the last axis, on a transposed view for other axes.
-Tensor along_last(const OpInfo& op, const Tensor& x, int axis, const Tensor* mask, Location where) {
-  auto run = [&](const Tensor& tensor, const Tensor& flags) {
-    const Tensor* inputs[] = {&tensor, &flags};
-    const OutputSpec spec(tensor.body(), tensor.dtype());
-    Tensor output;
-    Call call{op, {inputs, mask ? 2u : 1u}, {}, {&spec, 1}, {&output, 1}, where};
-    invoke(call);
-    return output;
-  };
-  if (x.rank() == 0) return run(x, mask ? *mask : x);
-  axis = check_axis(op.name, axis, x, where);
-  if (axis == x.rank() - 1) return run(x, mask ? *mask : x);
-  Tensor axis_last = transpose(Arg(x, where), axis, -1);
-  Tensor result = run(axis_last, mask ? transpose(Arg(*mask, where), axis, -1) : axis_last);
-  return transpose(Arg(result, where), axis, -1);
+// Runs an op along an axis of x. The kernels of other devices work along the last one.
+Tensor along_axis(const OpInfo& op, const Tensor& x, int axis, const Tensor* mask, Location where) {
+  if (x.rank() > 0) axis = check_axis(op.name, axis, x, where);
+  if (x.device() != cpu && axis < x.rank() - 1) {
+    Tensor flags = mask ? transpose(Arg(*mask, where), axis, -1) : Tensor();
+    Tensor y = along_axis(op, transpose(Arg(x, where), axis, -1), -1, mask ? &flags : nullptr, where);
+    return transpose(Arg(y, where), axis, -1);
+  }
+  const Tensor* inputs[] = {&x, mask};
+  const OutputSpec spec(x.body(), x.dtype());
+  Tensor output;
+  AxisAttributes attributes{x.rank() > 0 ? axis : 0};
+  Call call{op, {inputs, mask ? 2u : 1u}, bytes_of(attributes), {&spec, 1}, {&output, 1}, where};
+  invoke(call);
+  return output;
 }
 
 Tensor normalised(const OpInfo& op, const Arg& x, int axis, const SoftmaxOptions& options) {
   const Tensor& tensor = tensor_of(op.name, x);
   Location where = x.location();
   check_floating(op.name, tensor, where);
-  if (!options.mask.defined()) return along_last(op, tensor, axis, nullptr, where);
+  if (!options.mask.defined()) return along_axis(op, tensor, axis, nullptr, where);
   const Tensor& mask = options.mask;
   if (mask.dtype() != DType::boolean) fail<DTypeError>(op.name, where, "the mask {} is not of bools", describe(mask));
   check_same_device(op.name, tensor, mask, where);
@@ -49,16 +49,20 @@ Tensor normalised(const OpInfo& op, const Arg& x, int axis, const SoftmaxOptions
   if (!broadcast(tensor.shape(), mask.shape(), shape) || !(shape == tensor.shape()))
     fail<ShapeError>(op.name, where, "the mask {} does not broadcast to {}", describe(mask), describe(tensor));
   Tensor wide = expand_if_needed(Arg(mask, where), tensor.shape());
-  return along_last(op, tensor, axis, &wide, where);
+  return along_axis(op, tensor, axis, &wide, where);
 }
+
+int axis_of(const auto& call) { return static_cast<int>(call.template attributes<AxisAttributes>().axis); }
 
 template <KernelTable::UnaryKernel KernelTable::*kernel, KernelTable::BinaryKernel ActivationKernels::*masked>
 void forward(Call& call) {
   const KernelTable& table = kernels(call.output().device);
+  int axis = axis_of(call);
+  AxisLast y(call.output(), axis), x(call.input(0), axis);
   if (call.inputs.size() == 1)
-    (table.*kernel)(call.output(), call.input(0));
+    (table.*kernel)(y, x);
   else
-    (table.activation->*masked)(call.output(), call.input(0), call.input(1));
+    (table.activation->*masked)(y, x, AxisLast(call.input(1), axis));
 }
 
 // Fused gradients have no gradient of their own: they run only when nothing records.
@@ -66,7 +70,11 @@ template <KernelTable::BinaryKernel KernelTable::*kernel>
 constexpr OpInfo fused_gradient(const char* name) {
   return {.name = name,
           .forward =
-              [](Call& call) { (kernels(call.output().device).*kernel)(call.output(), call.input(0), call.input(1)); },
+              [](Call& call) {
+                int axis = axis_of(call);
+                AxisLast out(call.output(), axis), d(call.input(0), axis), y(call.input(1), axis);
+                (kernels(call.output().device).*kernel)(out, d, y);
+              },
           .internal = true};
 }
 
@@ -75,10 +83,14 @@ constexpr OpInfo log_softmax_gradient_op = fused_gradient<&KernelTable::log_soft
 
 Tensor run_fused(const OpInfo& op, const Tensor& d, Gradient& g) {
   const Tensor& y = g.saved_output();
-  return invoke(op, {&d, &y}, {y.body(), y.dtype()}, g.where());
+  return invoke(op, {&d, &y}, {y.body(), y.dtype()}, g.where(), g.attribute_bytes());
 }
 
-Tensor sum_last(const Tensor& x) { return x.rank() == 0 ? x : sum(x, {-1}, {.keepdims = true}); }
+Tensor sum_along_axis(const Tensor& x, const Gradient& g) {
+  return x.rank() == 0 ? x : sum(x, {axis_of(g)}, {.keepdims = true});
+}
+
+Joining joining(const Call& call) { return call.input(0).rank == 0 ? Joining() : by_other_axes(call); }
 
 }  // namespace
 
@@ -91,11 +103,11 @@ constexpr OpInfo softmax_op{
         [](Gradient& g) {
           const Tensor &d = g.output(), &y = g.saved_output();
           if (!g.recording()) return g.accumulate(0, run_fused(softmax_gradient_op, d, g));
-          g.accumulate(0, y * (d - sum_last(d * y)));
+          g.accumulate(0, y * (d - sum_along_axis(d * y, g)));
         },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
-    .joining = by_leading_axes,
+    .joining = joining,
 };
 
 Tensor softmax(const Arg& x, int axis, const SoftmaxOptions& options) {
@@ -114,12 +126,12 @@ constexpr OpInfo log_softmax_op{
           // Masked results are constant, so their gradients are ignored.
           Tensor d = g.input_count() == 1 ? g.output() : where(g.saved_input(in_mask), g.output(), 0.0);
           if (!g.recording()) return g.accumulate(in_x, run_fused(log_softmax_gradient_op, d, g));
-          g.accumulate(in_x, d - exp(y) * sum_last(d));
+          g.accumulate(in_x, d - exp(y) * sum_along_axis(d, g));
         },
     .saves_input_for = {0, inputs({0})},
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
-    .joining = by_leading_axes,
+    .joining = joining,
 };
 
 Tensor log_softmax(const Arg& x, int axis, const SoftmaxOptions& options) {

@@ -1,73 +1,20 @@
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 #include <utility>
 
+#include "../../../core/axis_last.h"
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/halves.h"
-#include "../../../core/threads/parallel.h"
 #include "../../../kernels/formulas/loss.h"
 #include "../../../kernels/loss.h"
 #include "../../plain/ctc.h"
 #include "../instruction_set.h"
 #include "../vector/block_loop.h"
-#include "../vector/streaming.h"
+#include "axis_strips.h"
 #include "row_exponentials.h"
 
 namespace reel::detail::inline REEL_TARGET {
 namespace {
-
-// The part of a row that is processed at a time; it stays in the first-level cache.
-constexpr std::int64_t block = 2048;
-
-template <class T>
-const Wide<T>* widened_block(const T* from, std::int64_t count, Wide<T>* buffer) {
-  if constexpr (std::is_same_v<T, Wide<T>>) {
-    return from;
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) buffer[i] = widened(from[i]);
-    return buffer;
-  }
-}
-
-template <class T>
-T sum_of_exponentials(const T* x, std::int64_t count, T largest) {
-  using V = Vector<T>;
-  constexpr std::int64_t lanes = V::lanes;
-  V shift = V::repeat(largest), sums[2] = {V::repeat(0), V::repeat(0)};
-  std::int64_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes)
-    for (int k = 0; k < 2; ++k) sums[k] = sums[k] + exp_below(V::load(x + i + k * lanes) - shift);
-  for (; i < count; i += lanes) sums[0] = sums[0] + exp_below(load_or_lowest(x + i, count - i) - shift);
-  return sum_of_lanes(sums[0] + sums[1]);
-}
-
-template <class T>
-struct Exponents {
-  T largest;
-  T sum;  // of e^(x − largest)
-};
-
-// In one pass: the sum so far is rescaled if a block has a larger element.
-template <class T>
-Exponents<Wide<T>> exponents_of(const T* row, std::int64_t count) {
-  using Wide = detail::Wide<T>;
-  Wide buffer[block];
-  Exponents<Wide> all{-infinity<Wide>, 0};
-  for (std::int64_t start = 0; start < count; start += block) {
-    std::int64_t here = std::min(block, count - start);
-    const Wide* x = widened_block(row + start, here, buffer);
-    Wide most = largest_of(x, here);
-    if (most == -infinity<Wide>) continue;
-    if (most > all.largest || most != most) {
-      all.sum *= all.sum == 0 ? Wide(0) : std::exp(all.largest - most);
-      all.largest = most;
-    }
-    all.sum += sum_of_exponentials(x, here, all.largest);
-  }
-  return all;
-}
 
 std::int64_t target_at(const View& targets, std::int64_t n) {
   return targets.dtype == DType::i64 ? targets.as<std::int64_t>()[n] : targets.as<std::int32_t>()[n];
@@ -81,30 +28,29 @@ bool targets_fit(const View& targets, std::int64_t classes, std::int64_t ignored
   return true;
 }
 
-std::int64_t rows_at_least(std::int64_t classes) {
-  return std::max<std::int64_t>(1, parallel_grain / std::max<std::int64_t>(1, classes));
-}
-
 struct CrossEntropy {
   template <class T>
   static void run(const View& losses, const View& exponents, const View& logits, const View& targets,
                   std::int64_t ignored) {
     using Wide = detail::Wide<T>;
-    std::int64_t classes = logits.dims[1];
-    parallel_for(losses.numel, rows_at_least(classes), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t n = begin; n < end; ++n) {
-        const T* row = logits.as<T>() + n * classes;
+    AxisLast x(logits, 1);
+    for_each_strip<T, false>(x, {&x.view()}, [&](const auto& strip, auto, const auto& from, std::int64_t first) {
+      auto row = from[0].template as<T>();
+      auto shift = strip.largest(row);
+      auto sum =
+          strip.sum([=](auto at) { return exp_below(at.padded(at.load(row), shift[at.slot]) - shift[at.slot]); });
+      StripNumbers<Wide> largest(strip, shift), sums(strip, sum), logarithms(strip, strip.map(sum, [](auto s) {
+        using std::log;
+        return log(s);
+      }));
+      for (std::int64_t j = 0; j < strip.results(); ++j) {
+        std::int64_t n = first + j, target = target_at(targets, n);
+        bool counts = target != ignored;
         auto* kept = exponents.as<Wide>() + 2 * n;
-        std::int64_t target = target_at(targets, n);
-        if (target == ignored) {
-          kept[0] = kept[1] = 0;
-          losses.as<Wide>()[n] = 0;
-          continue;
-        }
-        auto [largest, sum] = exponents_of(row, classes);
-        kept[0] = largest;
-        kept[1] = sum;
-        losses.as<Wide>()[n] = std::log(sum) - (static_cast<Wide>(row[target]) - largest);
+        kept[0] = counts ? largest[j] : 0;
+        kept[1] = counts ? sums[j] : 0;
+        const T* chosen = row.data + (counts ? target * strip.axis_step(row.step) : 0) + j;
+        losses.as<Wide>()[n] = counts ? logarithms[j] - (static_cast<Wide>(*chosen) - largest[j]) : 0;
       }
     });
   }
@@ -120,57 +66,38 @@ bool cross_entropy(const View& losses, const View& exponents, const View& logits
 }
 
 struct CrossEntropyGradient {
-  // (e^(x − largest) / sum) · d
-  template <class T>
-  static void write(T* to, const T* row, std::int64_t count, Exponents<Wide<T>> exponents, Wide<T> d, bool large) {
-    using Wide = detail::Wide<T>;
-    using V = Vector<Wide>;
-    alignas(64) Wide buffer[block + V::lanes], results[block + V::lanes];
-    [[maybe_unused]] alignas(64) T rounded[block];
-    V shift = V::repeat(exponents.largest), scale = V::repeat(d / exponents.sum);
-    for (std::int64_t start = 0; start < count; start += block) {
-      std::int64_t here = std::min(block, count - start), i = 0;
-      const Wide* x = widened_block(row + start, here, buffer);
-      for (; i + V::lanes <= here; i += V::lanes) (exp_below(V::load(x + i) - shift) * scale).store(results + i);
-      if (i < here) (exp_below(load_or_lowest(x + i, here - i) - shift) * scale).store(results + i);
-      const T* from;
-      if constexpr (std::is_same_v<T, Wide>) {
-        from = results;
-      } else {
-        for (std::int64_t j = 0; j < here; ++j) rounded[j] = narrowed<T>(results[j]);
-        from = rounded;
-      }
-      auto bytes = here * static_cast<std::int64_t>(sizeof(T));
-      if (large)
-        copy_streaming(to + start, from, bytes);
-      else
-        std::memcpy(to + start, from, static_cast<std::size_t>(bytes));
-    }
-  }
-
+  // (e^(x − largest) / sum) · d, from which d is subtracted at the target
   template <class T>
   static void run(const View& out, const View& d, const View& logits, const View& targets, const View& exponents,
                   std::int64_t ignored) {
     using Wide = detail::Wide<T>;
-    std::int64_t classes = logits.dims[1];
-    bool large = out.numel * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes;
-    parallel_for(logits.dims[0], rows_at_least(classes), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t n = begin; n < end; ++n) {
-        const T* row = logits.as<T>() + n * classes;
-        T* to = out.as<T>() + n * classes;
-        std::int64_t target = target_at(targets, n);
+    AxisLast to(out, 1), x(logits, 1);
+    std::int64_t step_of_d = d.rank == 0 ? 0 : d.strides[0];
+    for_each_strip<T>(to, {&x.view()}, [&](const auto& strip, auto lines, const auto& from, std::int64_t first) {
+      auto row = from[0].template as<T>();
+      StripNumbers<Wide> largest, scales;
+      for (std::int64_t j = 0; j < strip.results(); ++j) {
+        const auto* kept = exponents.as<Wide>() + 2 * (first + j);
+        largest[j] = kept[0];
+        scales[j] = d.as<Wide>()[(first + j) * step_of_d] / kept[1];
+      }
+      auto shift = strip.load(&largest[0]), scale = strip.load(&scales[0]);
+      strip.each([=](auto at) {
+        at.store(lines, exp_below(at.padded(at.load(row), shift[at.slot]) - shift[at.slot]) * scale[at.slot]);
+      });
+      std::int64_t step = strip.axis_step(lines.step);
+      for (std::int64_t j = 0; j < strip.results(); ++j) {
+        std::int64_t n = first + j, target = target_at(targets, n);
         if (target == ignored) {
-          std::fill_n(to, classes, T(Wide(0)));
+          for (std::int64_t i = 0; i < logits.dims[1]; ++i) lines.data[i * step + j] = 0;
           continue;
         }
-        const auto* kept = exponents.as<Wide>() + 2 * n;
-        Wide gradient = d.as<Wide>()[d.rank == 0 ? 0 : n * d.strides[0]];
-        write(to, row, classes, {kept[0], kept[1]}, gradient, large);
         // p − 1 is computed in f32, without rounding p first.
-        auto chosen = static_cast<Wide>(row[target]);
-        to[target] = static_cast<T>(gradient * (static_cast<Wide>(std::exp(chosen - kept[0])) / kept[1] - Wide(1)));
+        auto chosen = static_cast<Wide>(row.data[target * strip.axis_step(row.step) + j]);
+        Wide gradient = d.as<Wide>()[n * step_of_d];
+        lines.data[target * step + j] =
+            gradient * (static_cast<Wide>(std::exp(chosen - largest[j])) / exponents.as<Wide>()[2 * n + 1] - Wide(1));
       }
-      if (large) end_streaming();
     });
   }
 };
@@ -183,12 +110,12 @@ void cross_entropy_gradient(const View& out, const View& d, const View& logits, 
 }
 
 bool nll_loss(const View& losses, const View& x, const View& targets, std::int64_t ignored, std::int64_t& bad) {
-  std::int64_t classes = x.dims[1];
+  std::int64_t classes = x.dims[1], inner = x.strides[1];
   if (!targets_fit(targets, classes, ignored, bad)) return false;
   with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
     for (std::int64_t n = 0; n < losses.numel; ++n) {
-      std::int64_t target = target_at(targets, n);
-      losses.as<Wide<T>>()[n] = target == ignored ? Wide<T>(0) : -static_cast<Wide<T>>(x.as<T>()[n * classes + target]);
+      std::int64_t target = target_at(targets, n), place = (n / inner * classes + target) * inner + n % inner;
+      losses.as<Wide<T>>()[n] = target == ignored ? Wide<T>(0) : -static_cast<Wide<T>>(x.as<T>()[place]);
     }
   });
   return true;

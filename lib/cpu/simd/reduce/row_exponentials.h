@@ -26,21 +26,26 @@ T largest_of(const T* x, std::int64_t count) {
   for (; i + 4 * lanes <= count; i += 4 * lanes)
     for (int k = 0; k < 4; ++k) most[k] = maximum(most[k], V::load(x + i + k * lanes));
   for (; i < count; i += lanes) most[0] = maximum(most[0], load_or_lowest(x + i, count - i));
-  T each[lanes];
-  maximum(maximum(most[0], most[1]), maximum(most[2], most[3])).store(each);
-  T largest = each[0];
-  for (std::int64_t j = 1; j < lanes; ++j) largest = each[j] > largest || each[j] != each[j] ? each[j] : largest;
-  return largest;
+  V all = maximum(maximum(most[0], most[1]), maximum(most[2], most[3]));
+  bool is_number = hn::AllTrue(typename V::Tag(), all == all);
+  return is_number ? hn::GetLane(hn::MaxOfLanes(typename V::Tag(), all.raw)) : std::numeric_limits<T>::quiet_NaN();
 }
 
-/// e^x for x ≤ 0.
-inline Vector<double> exp_of_nonpositive(Vector<double> x) { return hn::Exp(Vector<double>::Tag(), x.raw); }
-inline Vector<float> exp_of_nonpositive(Vector<float> x) { return exp(x); }
-
-/// e^x for x ≤ 0 or NaN.
-template <class T>
-Vector<T> exp_below(Vector<T> x) {
-  return select(x == x, exp_of_nonpositive(x), x);
+/// e^x for x ≤ 0 or NaN. Masked elements, which are −∞, take hardly more time than others.
+inline Vector<double> exp_below(Vector<double> x) {
+  return select(x == x, Vector<double>(hn::Exp(Vector<double>::Tag(), x.raw)), x);
+}
+HWY_INLINE Vector<float> exp_below(Vector<float> x) {
+  using V = Vector<float>;
+  auto near = x > V(-87);
+  bool all_near = hn::AllTrue(V::Tag(), near);
+  if (!all_near) [[unlikely]] {
+    if (!hn::AllTrue(V::Tag(), hn::Or(near, x < V(-104)))) return exp_of_any(x);
+    x = select(near, x, V(0));
+  }
+  WholePart n(x, V(1.4426950408889634));
+  V y = n.times_power(expm1_of_rest(x, n.whole) + V(1));
+  return all_near ? y : select(near, y, V(0));
 }
 
 template <class T>

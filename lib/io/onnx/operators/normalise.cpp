@@ -20,16 +20,16 @@ constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 template <bool logarithm>
 void write_softmax(Writer& w) {
   const char* type = logarithm ? "LogSoftmax" : "Softmax";
-  auto last = attribute("axis", std::int64_t{-1});
+  auto axis = attribute("axis", w.attributes<AxisAttributes>().axis);
   if (w.tensor(0).rank() == 0) {
     std::string row = w.node("Unsqueeze", {w.in(0), w.integers({0})});
-    return w.result(w.node("Squeeze", {w.node(type, {row}, {last}), w.integers({0})}));
+    return w.result(w.node("Squeeze", {w.node(type, {row}, {axis}), w.integers({0})}));
   }
-  if (!w.has(1)) return w.result(w.node(type, {w.in(0)}, {last}));
+  if (!w.has(1)) return w.result(w.node(type, {w.in(0)}, {axis}));
   DType dtype = w.out().dtype();
   double lowest = dtype == f64 ? -1e300 : dtype == f16 ? -65504 : -3e38;
   std::string scores = w.node("Where", {w.in(1), w.in(0), w.scalar(lowest, dtype)});
-  std::string y = w.node(type, {scores}, {last});
+  std::string y = w.node(type, {scores}, {axis});
   w.result(w.node("Where", {w.in(1), y, w.scalar(logarithm ? minus_infinity : 0, dtype)}));
 }
 
