@@ -45,6 +45,7 @@ struct Pooling {
 /// axes in row-major order.
 struct PoolingKernels {
   /// The largest element of each window and its index, the first one if several are equal; NaN if the window has one.
+  /// Empty `indices`: only the elements.
   void (*max)(const View& values, const View& indices, const View& x, const Pooling& pooling);
   /// dx[indices] += d, zeros elsewhere.
   void (*scatter)(const View& dx, const View& d, const View& indices, const Pooling& pooling);

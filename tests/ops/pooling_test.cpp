@@ -1,5 +1,6 @@
 #include <reel/reel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -35,7 +36,40 @@ Tensor padded_same(const Tensor& x, std::int64_t window, std::int64_t stride, do
 }
 
 bool equal_arrays(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && array_of(a).values == array_of(b).values;
+  return a.shape() == b.shape() &&
+         std::ranges::equal(array_of(a).values, array_of(b).values,
+                            [](double one, double two) { return one == two || (std::isnan(one) && std::isnan(two)); });
+}
+
+double tolerance(DType dtype) { return dtype == bf16 ? 1e-2 : dtype == f16 ? 1e-3 : dtype == f32 ? 1e-6 : 1e-15; }
+
+// The largest of each window of x (examples, channels, rows, columns), and its index: the first of equal ones, or any
+// NaN. `flat`: windows along columns only.
+void check_largest(const Tensor& x, const Tensor& values, const Tensor& indices, std::int64_t window, bool flat,
+                   const MaxPoolOptions& options) {
+  std::vector<double> numbers = array_of(x).values, found = array_of(values).values, places = array_of(indices).values;
+  std::int64_t sizes[] = {x.size(2), x.size(3)}, stride = options.stride.given()[0];
+  std::int64_t padding = options.padding.numbers().given()[0], dilation = options.dilation.given()[0];
+  std::size_t o = 0, wrong = 0;
+  for (std::int64_t plane = 0; plane < x.size(0) * x.size(1); ++plane)
+    for (std::int64_t row = 0; row < values.size(2); ++row)
+      for (std::int64_t column = 0; column < values.size(3); ++column, ++o) {
+        std::int64_t best = -1;
+        bool nan = false;
+        auto at = [&](std::int64_t place) {
+          return numbers[static_cast<std::size_t>(plane * sizes[0] * sizes[1] + place)];
+        };
+        for (std::int64_t n = 0; n < (flat ? window : window * window); ++n) {
+          std::int64_t i = flat ? row : row * stride - padding + n / window * dilation;
+          std::int64_t j = column * stride - padding + n % window * dilation;
+          if (i < 0 || j < 0 || i >= sizes[0] || j >= sizes[1]) continue;
+          nan = nan || std::isnan(at(i * sizes[1] + j));
+          if (best < 0 || at(i * sizes[1] + j) > at(best)) best = i * sizes[1] + j;
+        }
+        auto place = static_cast<std::int64_t>(places[o]);
+        wrong += nan ? !std::isnan(found[o]) || !std::isnan(at(place)) : found[o] != at(best) || place != best;
+      }
+  CHECK(wrong == 0);
 }
 
 }  // namespace
@@ -144,6 +178,62 @@ TEST_CASE("windows of 2 x 2 side by side have the first of equal numbers, or a N
           right = right && found[o] == at(best) && static_cast<std::int64_t>(places[o]) == best;
       }
       CHECK(right);
+    }
+}
+
+TEST_CASE("the largest of windows of any length, distance and dilation is found, with its index and without") {
+  manual_seed(8);
+  std::int64_t cases = 0;
+  for (int draw = 0; cases < 150; ++draw) {
+    std::vector<std::int64_t> drawn = randint(0, 1 << 20, {6}, {.dtype = i64}).to_vector<std::int64_t>();
+    std::int64_t width = 1 + drawn[0] % 90, height = 1 + drawn[1] % 9, window = 1 + drawn[2] % 5;
+    std::int64_t dilation = 1 + drawn[4] % 3, extent = (window - 1) * dilation + 1,
+                 padding = drawn[5] % (extent / 2 + 1);
+    MaxPoolOptions options{.stride = 1 + drawn[3] % 6, .padding = padding, .dilation = dilation};
+    if (extent > std::min(width, height) + 2 * padding || (padding > 0 && dilation > std::min(width, height))) continue;
+    ++cases;
+    for (DType dtype : {f32, f64, bf16, f16}) {
+      CAPTURE(draw, width, height, window, drawn[3] % 6 + 1, dilation, padding, dtype);
+      // Few distinct values, so that many are equal; -inf and NaN among them.
+      Tensor steps = to(randint(0, 24, {2, 2, height, width}), dtype);
+      auto all = [&](double number) { return full(steps.shape(), number, {.dtype = dtype}); };
+      Tensor x = where(steps == 23, all(NAN), where(steps < 8, all(-HUGE_VAL), steps));
+      auto [values, indices] = max_pool2d_with_indices(x, window, options);
+      check_largest(x, values, indices, window, false, options);
+      CHECK(equal_arrays(max_pool2d(x, window, options), values));
+      options.layout = Layout::nhwc;
+      CHECK(equal_arrays(channels_first(max_pool2d(channels_last(x), window, options)), values));
+      options.layout = Layout::nchw;
+      Tensor lines = reshape(x, {4, height, width});
+      auto [most, places] = max_pool1d_with_indices(lines, window, options);
+      CHECK(equal_arrays(max_pool1d(lines, window, options), most));
+      check_largest(unsqueeze(lines, 2), unsqueeze(most, 2), places, window, true, options);
+    }
+  }
+}
+
+TEST_CASE("gradients of the largest are those of its index, though a call without a tape has no indices") {
+  manual_seed(9);
+  Tensor x = randn({2, 3, 37}, {.dtype = f64});
+  MaxPoolOptions options{.stride = 2, .padding = 1};
+  Tensor apart = max_pool1d(x, 3, options), d = randn(apart.shape(), {.dtype = f64});
+  auto [values, indices] = max_pool1d_with_indices(x, 3, options);
+  Tape tape;
+  tape.watch(x);
+  Tensor recorded = max_pool1d(x, 3, options);
+  CHECK(equal_arrays(recorded, apart));
+  CHECK(equal_arrays(tape.gradient(sum(recorded * d), x), scatter_add(zeros_like(x), 2, indices, d)));
+}
+
+TEST_CASE("the average of a whole plane is that of its elements") {
+  manual_seed(10);
+  for (DType dtype : {f32, f64, bf16, f16})
+    for (std::int64_t size : {1, 7, 33, 70}) {
+      CAPTURE(size, dtype);
+      Tensor x = randn({2, 3, size, size + 1}, {.dtype = dtype});
+      Array y = array_of(adaptive_avg_pool2d(x, 1)), expected = array_of(mean(to(x, f64), {2, 3}));
+      for (std::size_t i = 0; i < 6; ++i) CHECK(std::abs(y.values[i] - expected.values[i]) <= tolerance(dtype));
+      CHECK(equal_arrays(avg_pool2d(x, {size, size + 1}), adaptive_avg_pool2d(x, 1)));
     }
 }
 

@@ -132,7 +132,7 @@ struct Max {
             at = place;
           }
     values[i] = stored<T>(most);
-    indices[i] = at;
+    if (indices) indices[i] = at;
   }
 };
 
@@ -214,8 +214,9 @@ struct AverageGradient {
 
 void max(const View& values, const View& indices, const View& x, const Pooling& pooling) {
   Planes planes(values, pooling, true);
+  auto* places = indices.numel == 0 ? nullptr : indices.as<std::int64_t>();
   with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each(values.numel, Max<T>{planes, values.as<T>(), indices.as<std::int64_t>(), x.as<const T>()});
+    for_each(values.numel, Max<T>{planes, values.as<T>(), places, x.as<const T>()});
   });
 }
 

@@ -268,7 +268,7 @@ struct Pool {
   }
 };
 
-ValuesAndIndices run_max(const OpInfo& op, const Pool& pool) {
+ValuesAndIndices run_max(const OpInfo& op, const Pool& pool, bool wants_indices) {
   // Indices within a plane are computed in 32 bits.
   if (pool.pooling.size[0] * pool.pooling.size[1] * pool.pooling.size[2] > std::numeric_limits<std::int32_t>::max())
     fail<ShapeError>(op.name, pool.where, "x {} has more than 2^31 − 1 places along its spatial axes",
@@ -276,7 +276,9 @@ ValuesAndIndices run_max(const OpInfo& op, const Pool& pool) {
   Tensor packed = contiguous_if_needed(Arg(pool.x, pool.where)), outputs[2];
   const Tensor* input = &packed;
   Shape shape = pool.result();
-  const OutputSpec specs[] = {{shape, pool.x.dtype(), pool.x.device()}, {shape, DType::i64, pool.x.device()}};
+  // Only a gradient reads indices that the calling function drops.
+  Shape places = wants_indices || context().has(Context::recording) ? shape : Shape{shape[0], 0};
+  const OutputSpec specs[] = {{shape, pool.x.dtype(), pool.x.device()}, {places, DType::i64, pool.x.device()}};
   Call call{op, {&input, 1}, bytes_of(pool.pooling), specs, outputs, pool.where};
   invoke(call);
   return {std::move(outputs[0]), std::move(outputs[1])};
@@ -287,7 +289,7 @@ ValuesAndIndices max_pool(const OpInfo (&ops)[3], int spatial, const Arg& x, con
   const OpInfo& op = ops[spatial - 1];
   Pool pool(op.name, spatial, x, options.layout);
   pool.set_windows(window, options.stride, options.padding, options.dilation, options.ceil_mode);
-  return run_max(op, pool);
+  return run_max(op, pool, &ops == &max_pool_with_indices_ops);
 }
 
 Tensor avg_pool(int spatial, const Arg& x, const AxisNumbers& window, const AveragePoolOptions& options) {
@@ -314,7 +316,7 @@ Tensor adaptive_avg_pool(int spatial, const Arg& x, const AxisNumbers& results, 
 ValuesAndIndices adaptive_max_pool(const OpInfo (&ops)[3], int spatial, const Arg& x, const AxisNumbers& results,
                                    AdaptivePoolOptions options) {
   const OpInfo& op = ops[spatial - 1];
-  return run_max(op, adaptive(op, spatial, x, results, options));
+  return run_max(op, adaptive(op, spatial, x, results, options), &ops == &adaptive_max_pool_with_indices_ops);
 }
 
 Tensor max_unpool(const char* name, int spatial, const Arg& x, const Arg& indices, const AxisNumbers& sizes,

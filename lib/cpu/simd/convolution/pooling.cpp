@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/threads/parallel.h"
 #include "../../../kernels/pooling.h"
 #include "../instruction_set.h"
+#include "../reduce/moments.h"
 #include "../vector/wide.h"
-#include "pooling_squares.h"
+#include "pooling_windows.h"
 
 // Contiguous rows of elements are combined first: in (N, C, d…) rows along the last axis, whose columns are then
 // combined one by one; in (N, d…, C) the channels of one position.
@@ -41,8 +41,16 @@ struct Planes {
   // Calls f(plane, o0, o1) for rows of results.
   template <class F>
   void for_each_row(std::int64_t begin, std::int64_t end, F f) const {
-    for (std::int64_t row = begin; row < end; ++row)
-      f(row / (p.results[0] * p.results[1]), row / p.results[1] % p.results[0], row % p.results[1]);
+    if (begin == end) return;
+    std::int64_t plane = begin / (p.results[0] * p.results[1]), o0 = begin / p.results[1] % p.results[0];
+    for (std::int64_t row = begin, o1 = begin % p.results[1]; row < end; ++row) {
+      f(plane, o0, o1);
+      if (++o1 < p.results[1]) continue;
+      o1 = 0;
+      if (++o0 < p.results[0]) continue;
+      o0 = 0;
+      ++plane;
+    }
   }
   // Calls f(offset) for the starts of the rows of elements that are combined in a row of results.
   template <class F>
@@ -72,105 +80,68 @@ std::vector<W> divisors_of(const Pooling& p) {
   return divisors;
 }
 
-// The largest numbers so far at `n` adjacent positions, and their indices.
-template <class W>
-struct Largest {
-  // An integer as wide as the numbers, so that vectors of both have equally many lanes.
-  using Place = std::conditional_t<std::is_same_v<W, double>, std::int64_t, std::int32_t>;
-  std::vector<W> numbers;
-  std::vector<Place> places;
-  explicit Largest(std::int64_t n) : numbers(static_cast<std::size_t>(n)), places(static_cast<std::size_t>(n)) {}
-
-  // `step` is 1 if each number has a position of its own, else 0.
-  template <class T>
-  void start(const T* from, std::int64_t n, std::int64_t place, Place step) {
-    W* __restrict most = numbers.data();
-    Place* __restrict at = places.data();
-    for (std::int64_t j = 0; j < n; ++j) most[j] = wide(from[j]);
-    auto first = static_cast<Place>(place);
-    for (Place j = 0; j < static_cast<Place>(n); ++j) at[j] = static_cast<Place>(first + step * j);
-  }
-  template <class T>
-  void take(const T* __restrict from, std::int64_t n, std::int64_t place, Place step) {
-    W* __restrict most = numbers.data();
-    Place* __restrict at = places.data();
-    auto first = static_cast<Place>(place);
-    for (Place j = 0; j < static_cast<Place>(n); ++j) {
-      W number = wide(from[j]);
-      bool better = (number > most[j]) | (number != number);
-      most[j] = better ? number : most[j];
-      at[j] = better ? static_cast<Place>(first + step * j) : at[j];
-    }
-  }
-  template <class T>
-  void take(bool first, const T* from, std::int64_t n, std::int64_t place, Place step) {
-    return first ? start(from, n, place, step) : take(from, n, place, step);
+// The rows of one call of max_pool that lie side by side: with their padding, unless that is much or windows are sparse.
+struct PaddedRows {
+  std::int64_t reach, before, width, together;
+  bool is_padded;
+  explicit PaddedRows(const Pooling& p) : reach((p.window[2] - 1) * p.dilation[2]) {
+    is_padded = !p.adaptive && p.padding[2] <= p.size[2] && reach < 3 * p.size[2] && p.stride[2] / 16 <= p.window[2];
+    before = is_padded ? p.padding[2] : 0;
+    width = is_padded ? std::max(p.size[2] + before, (p.results[2] - 1) * p.stride[2] + reach + 1) : p.size[2];
+    together = is_padded ? std::max<std::int64_t>(1024 / width, 1) : 1;
   }
 };
 
-// Writes one row of results from the columns.
-template <class T>
-void put_largest(T* values, std::int64_t* indices, const Largest<Wide<T>>& columns,
-                 const std::vector<Pooling::Span>& spans, std::int64_t step) {
-  const Wide<T>* numbers = columns.numbers.data();
-  const auto* places = columns.places.data();
-  for (std::size_t o = 0; o < spans.size(); ++o) {
-    std::int64_t w = spans[o].begin;
-    Wide<T> most = numbers[w];
-    auto at = places[w];
-    for (std::int64_t k = 1; k < spans[o].count; ++k) {
-      w += step;
-      Wide<T> number = numbers[w];
-      // The one of several equal columns with its maximum in an earlier row wins.
-      bool better = (number > most) | (number != number) | ((number == most) & (places[w] < at));
-      most = better ? number : most;
-      at = better ? places[w] : at;
-    }
-    values[o] = narrow<T>(most);
-    indices[o] = at;
-  }
-}
-
-template <class T>
+template <class T, bool indexed>
 void max_pool(const View& values, const View& indices, const View& x, const Pooling& p) {
   Planes planes(x, p);
-  std::int64_t width = p.size[2], channels = planes.channels;
-  std::int64_t each =
-      p.channels_last ? p.results[2] * channels * planes.taps() : width * p.window[1] + 3 * p.results[2];
+  std::int64_t width = p.size[2], results = p.results[2], channels = planes.channels;
+  std::int64_t each = p.channels_last ? results * channels * planes.taps() : width * p.window[1] + 3 * results;
   if constexpr (std::is_same_v<T, Wide<T>>)
     if (Squares<T>::fit(p))
       return parallel_for(planes.rows(), planes.grain(width), [&](std::int64_t begin, std::int64_t end) {
-        Squares<T>::max(values.as<T>(), indices.as<std::int64_t>(), x.as<T>(), p, begin, end);
+        Squares<T>::max(values.as<T>(), indexed ? indices.as<std::int64_t>() : nullptr, x.as<T>(), p, begin, end);
       });
+  std::vector<Pooling::Span> spans = spans_of(p);
+  PaddedRows padded(p);
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
-    Largest<Wide<T>> largest(p.channels_last ? channels : width);
-    std::vector<Pooling::Span> spans = spans_of(p);
-    std::int64_t row = begin;
+    std::int64_t length = p.channels_last ? channels : padded.width * padded.together, rows = 0;
+    Largest<T, indexed> largest(length), windows(p.channels_last ? 0 : std::max(length, results));
+    std::vector<std::int64_t> sources;
+    T* to = values.as<T>() + begin * results * channels;
+    std::int64_t* at = indexed ? indices.as<std::int64_t>() + begin * results * channels : nullptr;
+    auto write = [&](const Largest<T, indexed>& from, std::int64_t first, std::int64_t stride, std::int64_t n) {
+      from.write(to, at, first, stride, n);
+      to += n;
+      at += indexed ? n : 0;
+    };
+    auto write_windows = [&] {
+      if (padded.is_padded) {
+        windows.take_windows(largest, rows * padded.width - padded.reach, p.window[2], p.dilation[2]);
+        for (std::int64_t row = 0; row < rows; ++row) write(windows, row * padded.width, p.stride[2], results);
+      } else {
+        for (std::int64_t o = 0; o < results; ++o) windows.take_window(o, largest, spans[o], p.step(2));
+        write(windows, 0, 1, results);
+      }
+      rows = 0;
+    };
     planes.for_each_row(begin, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
       const T* from = x.as<T>() + plane * planes.places * channels;
-      T* to = values.as<T>() + row * p.results[2] * channels;
-      std::int64_t* at = indices.as<std::int64_t>() + row++ * p.results[2] * channels;
-      bool first = true;
-      if (!p.channels_last) {
+      for (std::int64_t o = 0; o < (p.channels_last ? results : 1); ++o) {
+        sources.clear();
         planes.for_each_source(o0, o1, [&](std::int64_t place) {
-          largest.take(std::exchange(first, false), from + place, width, place, 1);
+          if (!p.channels_last) return sources.push_back(place);
+          for (std::int64_t k = 0; k < spans[o].count; ++k) sources.push_back(place + spans[o].begin + k * p.step(2));
         });
-        return put_largest(to, at, largest, spans, p.step(2));
+        if (!p.channels_last) continue;
+        largest.take_rows(0, from, sources, channels, channels);
+        write(largest, 0, 1, channels);
       }
-      for (const Pooling::Span& span : spans) {
-        first = true;
-        planes.for_each_source(o0, o1, [&](std::int64_t place) {
-          for (std::int64_t k = 0; k < span.count; ++k) {
-            std::int64_t here = place + span.begin + k * p.step(2);
-            largest.take(std::exchange(first, false), from + here * channels, channels, here, 0);
-          }
-        });
-        for (std::int64_t c = 0; c < channels; ++c) to[c] = narrow<T>(largest.numbers[static_cast<std::size_t>(c)]);
-        for (std::int64_t c = 0; c < channels; ++c) at[c] = largest.places[static_cast<std::size_t>(c)];
-        to += channels;
-        at += channels;
-      }
+      if (p.channels_last) return;
+      largest.take_rows(rows++ * padded.width + padded.before, from, sources, width, 1);
+      if (rows == padded.together) write_windows();
     });
+    if (rows > 0) write_windows();
   });
 }
 
@@ -252,8 +223,35 @@ void add_columns(W* __restrict sums, const W* __restrict columns, const std::vec
   }
 }
 
+// Returns true if there is one window, which has all elements of a plane.
+bool is_global(const Pooling& p) {
+  for (int axis = 0; axis < 3; ++axis)
+    if (p.results[axis] != 1 || p.span(axis, 0).count != p.size[axis]) return false;
+  return !p.channels_last;
+}
+
+template <class T>
+void average_planes(const View& y, const View& x, const Pooling& p) {
+  using W = Wide<T>;
+  Planes planes(x, p);
+  double divisor = static_cast<double>(p.divisor(0, 0) * p.divisor(1, 0)) * static_cast<double>(p.divisor(2, 0));
+  parallel_for(planes.count, planes.grain(planes.places), [&](std::int64_t begin, std::int64_t end) {
+    W buffer[piece];
+    for (std::int64_t plane = begin; plane < end; ++plane) {
+      const T* from = x.as<T>() + plane * planes.places;
+      double total[1] = {};
+      for_each_piece(planes.places, [&](std::int64_t start, std::int64_t count) {
+        const W* here = read_piece(from + start, count, buffer);
+        add_piece<W>(total, count, [&](Sum<W>(&sum)[1], std::int64_t i, auto load) { sum[0].add(load(here + i)); });
+      });
+      y.as<T>()[plane] = narrow<T>(static_cast<W>(total[0] / divisor));
+    }
+  });
+}
+
 template <class T>
 void average_pool(const View& y, const View& x, const Pooling& p) {
+  if (is_global(p)) return average_planes<T>(y, x, p);
   using W = Wide<T>;
   Planes planes(x, p);
   std::int64_t width = p.size[2], results = p.results[2], channels = planes.channels, step = p.step(2);
@@ -341,7 +339,9 @@ void fill_pooling(KernelTable& table) {
   static constexpr PoolingKernels kernels{
       .max =
           [](const View& values, const View& indices, const View& x, const Pooling& p) {
-            with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { max_pool<T>(values, indices, x, p); });
+            with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
+              indices.numel == 0 ? max_pool<T, false>(values, indices, x, p) : max_pool<T, true>(values, indices, x, p);
+            });
           },
       .scatter =
           [](const View& dx, const View& d, const View& indices, const Pooling& p) {

@@ -37,12 +37,13 @@ struct Squares {
   };
 
   // The larger of two; of equal ones the first.
-  template <class D>
+  template <bool indexed = true, class D>
   static HWY_INLINE Found<D> larger(D tag, Found<D> a, Found<D> b) {
+    auto better = hn::Or(hn::Gt(b.number, a.number), hn::IsNaN(b.number));
+    if constexpr (!indexed) return {hn::IfThenElse(better, b.number, a.number), a.place};
     const hn::Rebind<Place, D> places;
     auto earlier = hn::RebindMask(tag, hn::Lt(b.place, a.place));
-    auto better =
-        hn::Or(hn::Or(hn::Gt(b.number, a.number), hn::IsNaN(b.number)), hn::And(hn::Eq(b.number, a.number), earlier));
+    better = hn::Or(better, hn::And(hn::Eq(b.number, a.number), earlier));
     return {hn::IfThenElse(better, b.number, a.number),
             hn::IfThenElse(hn::RebindMask(places, better), b.place, a.place)};
   }
@@ -64,6 +65,7 @@ struct Squares {
     lower_right.place = hn::Add(lower_left.place, one);
     F found = larger(tag, larger(tag, upper_left, lower_left), larger(tag, upper_right, lower_right));
     hn::StoreU(found.number, tag, values);
+    if (!indices) return;
     alignas(64) Place kept[count];
     hn::Store(found.place, places, kept);
     for (int i = 0; i < count; ++i) indices[i] = kept[i];
@@ -77,7 +79,7 @@ struct Squares {
     if constexpr (count > 1) for_each<count / 2>(o, end, f);
   }
 
-  /// Computes results [begin, end) of all rows of results.
+  /// Computes rows [begin, end) of all rows of results. `indices` may be null.
   static void max(T* values, std::int64_t* indices, const T* x, const Pooling& p, std::int64_t begin,
                   std::int64_t end) {
     std::int64_t width = p.size[2], results = p.results[2], plane = begin / p.results[1], row = begin % p.results[1];
@@ -85,7 +87,8 @@ struct Squares {
       std::int64_t place = 2 * row * width;
       const T* from = x + plane * p.size[1] * width + place;
       for_each<lanes>(0, results, [&](auto count, std::int64_t o) {
-        largest<count>(from + 2 * o, width, place + 2 * o, values + i * results + o, indices + i * results + o);
+        largest<count>(from + 2 * o, width, place + 2 * o, values + i * results + o,
+                       indices ? indices + i * results + o : nullptr);
       });
       if (++row < p.results[1]) continue;
       row = 0;

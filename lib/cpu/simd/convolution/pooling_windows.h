@@ -1,0 +1,137 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "../../../kernels/pooling.h"
+#include "../vector/half_rows.h"
+#include "../vector/vector.h"
+#include "../vector/wide.h"
+#include "pooling_squares.h"
+
+// The largest numbers of windows of any length and distance. This header is compiled once per instruction set.
+
+namespace reel::detail::inline REEL_TARGET {
+
+// The largest numbers at adjacent positions and, if wanted, their indices.
+template <class T, bool indexed>
+class Largest {
+  using W = Wide<T>;
+  using Place = Squares<W>::Place;
+  using V = Vector<W>;
+  using P = Vector<Place>;
+  using Found = Squares<W>::template Found<typename V::Tag>;
+  static constexpr std::int64_t lanes = V::lanes;
+  using All = std::integral_constant<std::int64_t, lanes>;
+
+ public:
+  // Before all are taken they are those of no elements.
+  explicit Largest(std::int64_t n)
+      : numbers_(static_cast<std::size_t>(n + 2 * lanes), -std::numeric_limits<W>::infinity()),
+        places_(static_cast<std::size_t>(indexed ? n + 2 * lanes : 0), std::numeric_limits<Place>::max()) {}
+
+  // Takes rows of n elements, whose first ones are `hop` elements for each place apart: elements of adjacent places or,
+  // if `hop` is n, the channels of one place.
+  void take_rows(std::int64_t first, const T* x, const std::vector<std::int64_t>& rows, std::int64_t n,
+                 std::int64_t hop) {
+    for_each_vector(n, [&](std::int64_t j, auto count) {
+      P steps = hop == 1 ? P(hn::Iota(typename P::Tag(), static_cast<Place>(j))) : P(0);
+      auto found = [&](std::int64_t row) -> Found {
+        return {load(x + row * hop + j, count).raw, (steps + P::repeat(static_cast<Place>(row))).raw};
+      };
+      Found most = found(rows[0]);
+      for (std::size_t i = 1; i < rows.size(); ++i) most = larger(most, found(rows[i]));
+      put(most, first + j, count);
+    });
+  }
+
+  // Takes windows that begin at each of n positions of `from`, in passes that double their lengths.
+  void take_windows(const Largest& from, std::int64_t n, std::int64_t window, std::int64_t dilation) {
+    const Largest* shorter = &from;
+    std::int64_t length = 1;
+    do {
+      std::int64_t more = std::min(length, window - length);
+      length += more;
+      for_each_vector(n + (window - length) * dilation, [&](std::int64_t i, auto count) {
+        put(larger(shorter->at(i, count), shorter->at(i + more * dilation, count)), i, count);
+      });
+      shorter = this;
+    } while (length < window);
+  }
+
+  // Takes at position o the window of `span`.
+  void take_window(std::int64_t o, const Largest& from, Pooling::Span span, std::int64_t step) {
+    constexpr std::int64_t one = 1;
+    Found most = from.at(span.begin, one);
+    for (std::int64_t k = 1; k < span.count; ++k) most = larger(most, from.at(span.begin + k * step, one));
+    put(most, o, one);
+  }
+
+  // Writes those of n positions.
+  void write(T* values, std::int64_t* indices, std::int64_t first, std::int64_t stride, std::int64_t n) const {
+    const W* numbers = numbers_.data() + first;
+    if constexpr (std::is_same_v<T, W>) {
+      copy(numbers, stride, n, values);
+    } else if (stride == 1) {
+      narrow_row(values, numbers, n);
+    } else {
+      for (std::int64_t o = 0; o < n; ++o) values[o] = narrow<T>(numbers[o * stride]);
+    }
+    if constexpr (indexed) {
+      const Place* places = places_.data() + first;
+      for (std::int64_t o = 0; o < n; ++o) indices[o] = places[o * stride];
+    }
+  }
+
+ private:
+  // Calls f(position, count), with a constant for whole vectors.
+  template <class F>
+  static void for_each_vector(std::int64_t n, F f) {
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) f(i, All());
+    if (i < n) f(i, n - i);
+  }
+  template <class E, class Count>
+  static auto load(const E* from, Count n) {
+    constexpr bool all = std::is_same_v<Count, All>;
+    if constexpr (std::is_same_v<E, Wide<E>>) {
+      return all ? Vector<E>::load(from) : Vector<E>::load(from, n);
+    } else {
+      if constexpr (all) return load_widened(from);
+      E some[lanes] = {};
+      std::copy_n(from, static_cast<std::int64_t>(n), some);
+      return load_widened(some);
+    }
+  }
+  static Found larger(Found a, Found b) { return Squares<W>::template larger<indexed>(typename V::Tag(), a, b); }
+  template <class Count>
+  Found at(std::int64_t i, Count n) const {
+    P place(0);
+    if constexpr (indexed) place = load(places_.data() + i, n);
+    return {load(numbers_.data() + i, n).raw, place.raw};
+  }
+  template <class Count>
+  void put(Found found, std::int64_t i, Count n) {
+    std::is_same_v<Count, All> ? V(found.number).store(numbers_.data() + i)
+                               : V(found.number).store(numbers_.data() + i, n);
+    if constexpr (indexed) P(found.place).store(places_.data() + i, n);
+  }
+  static void copy(const W* from, std::int64_t stride, std::int64_t n, W* to) {
+    if (stride == 1) return static_cast<void>(std::copy_n(from, n, to));
+    std::int64_t o = 0;
+    if (stride == 2)
+      for (typename V::Raw even, odd; o + lanes <= n; o += lanes) {
+        hn::LoadInterleaved2(typename V::Tag(), from + 2 * o, even, odd);
+        V(even).store(to + o);
+      }
+    for (; o < n; ++o) to[o] = from[o * stride];
+  }
+
+  std::vector<W> numbers_;
+  std::vector<Place> places_;
+};
+
+}  // namespace reel::detail::inline REEL_TARGET
