@@ -135,19 +135,23 @@ int run_case(const std::string& line, bool figures_alone) {
   return !found.empty();
 }
 
-// Draws cases, reads each back from its line, runs it once, and beside the peer compares the results.
+// Draws cases of each op, reads each back from its line, runs it once, and beside the peer compares the results.
 int check(const Options& options) {
-  int wrong = 0;
-  std::uint64_t cases = std::stoull(options.at("--check")),
+  std::uint64_t count = std::stoull(options.at("--check")),
                 seed = std::stoull(options.at("--seed")) * 0x9E3779B97F4A7C15u;
-  for (std::uint64_t i = 0; i < cases; ++i) {
-    Case one = draw_case(seed + i, options.at("--op"), i % 8 == 0);
+  int cases = 0, wrong = 0;
+  auto check_one = [&](const Case& one) {
     std::optional<PreparedCase> prepared;
     std::string line = to_string(one), found = try_case(one, prepared);
     if (to_string(parse_case(line)) != line) found = "its line is read as another";
     if (!found.empty()) fmt::print("WRONG: {}: {}\n", line, found);
+    ++cases;
     wrong += !found.empty();
-  }
+  };
+  for (const OpFamily<reel::Tensor>& family : op_families())
+    for (const Op<reel::Tensor>& op : family.ops)
+      for (std::uint64_t i = 0; i < count; ++i) check_one(draw_case(seed + i, op.name, false));
+  for (std::uint64_t i = 0; i < 20 * count; ++i) check_one(draw_case(seed + i, "", true));
   fmt::print("{} cases, {} wrong\n", cases, wrong);
   return wrong > 0;
 }

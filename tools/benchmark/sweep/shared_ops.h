@@ -158,6 +158,7 @@ std::vector<OpFamily<T>> shared_ops() {
         {"dot", "F [n] [n]", [](In c) { return dot(c[0], c[1]); }},
         {"outer", "F [m] [n]", [](In c) { return outer(c[0], c[1]); }},
         {"addmm", "F [n] [mt] [tn] ^26", [](In c) { return addmm(c[0], c[1], c[2]); }},
+        {"einsum", "F [bmt] [bnt] ^26", [](In c) { return einsum("bij,bkj->bik", c.x); }},
         {"kron", "F [ab] [mn]", [](In c) { return kron(c[0], c[1]); }}}},
       {"loss",
        {{"mse_loss", "F [*] [*] reduction by1", [](In c) { return mse_loss(c[0], c[1], {reduction_of(c)}); }},
