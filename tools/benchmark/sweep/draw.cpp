@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 
 #include "sweep.h"
@@ -15,22 +16,11 @@ namespace reel_bench {
 namespace {
 
 using reel::Shape;
-using Words = std::vector<std::string_view>;
+using Words = std::vector<std::string>;
 
-Words words_of(std::string_view text) {
-  Words words;
-  while (!text.empty()) {
-    std::size_t end = std::min(text.find(' '), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
-
-std::int64_t integer_of(std::string_view text) {
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+Words words_of(const char* text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 bool is_prime(std::int64_t n) {
@@ -48,11 +38,11 @@ class Draw {
     shared_ = contiguous || chance(0.3);
     if (!contiguous) layout_ = layout();
     draw_sizes();
-    for (std::string_view word : words_)
+    for (const std::string& word : words_)
       if (word == "axis") made_.attributes.axis = integer(0, static_cast<std::int64_t>(star_.size()) - 1);
-    for (std::string_view word : words_)
+    for (const std::string& word : words_)
       if (word[0] == '[') draw_operand(word);
-    for (std::string_view word : words_) draw_attribute(word);
+    for (const std::string& word : words_) draw_attribute(word);
   }
 
  private:
@@ -70,8 +60,8 @@ class Draw {
   std::int64_t size(std::int64_t low, std::int64_t high);
   Layout layout() { return {chance(0.5), chance(0.3), chance(0.25), chance(0.1), random_()}; }
   void draw_sizes();
-  void draw_operand(std::string_view word);
-  void draw_attribute(std::string_view word);
+  void draw_operand(const std::string& word);
+  void draw_attribute(const std::string& word);
   Shape shape_of(std::string_view letters);
   void add(const Shape& shape, reel::DType dtype, const Layout& layout);
 
@@ -105,16 +95,16 @@ void Draw::draw_sizes() {
   std::size_t most_letters = 0;
   std::int64_t elements = 1 << 21;
   bool has_star = false;
-  for (std::string_view word : words_) {
-    if (word[0] == '^') elements = std::int64_t{1} << integer_of(word.substr(1));
+  for (const std::string& word : words_) {
+    if (word[0] == '^') elements = std::int64_t{1} << std::stoll(word.substr(1));
     if (word[0] != '[') continue;
-    std::string_view inner = word.substr(1, word.find(']') - 1);
+    std::string inner = word.substr(1, word.find(']') - 1);
     std::size_t letters = 0;
     for (std::size_t i = 0; i < inner.size(); ++i) {
       letters += inner[i] != '*' && inner[i] != '@' && (i == 0 || inner[i - 1] != '@');
       if (std::islower(inner[i])) sizes_[inner[i]] = 1;
     }
-    if (inner.find('*') != std::string_view::npos) {
+    if (inner.find('*') != std::string::npos) {
       has_star = true;
       most_letters = std::max(most_letters, letters);
     }
@@ -134,7 +124,7 @@ void Draw::draw_sizes() {
     auto most = static_cast<std::int64_t>(std::exp(left * parts[i] / sum) + 0.5);
     *all[i] = size(std::max<std::int64_t>(1, most * 3 / 4), std::max<std::int64_t>(1, most));
   }
-  // Kernels, and images that hold them.
+  // Kernels, images that hold them, and batches that have a variance.
   for (auto& [letter, number] : sizes_) {
     if (letter == 'k') number = chance(0.3) ? 1 : integer(2, 5);
     if (letter == 'd' || letter == 'h' || letter == 'w') number = std::max<std::int64_t>(number, 5);
@@ -158,11 +148,10 @@ Shape Draw::shape_of(std::string_view letters) {
   return shape;
 }
 
-void Draw::draw_operand(std::string_view word) {
+void Draw::draw_operand(const std::string& word) {
   std::size_t end = word.find(']');
   Shape shape = shape_of(word.substr(1, end - 1));
-  std::string_view flags = word.substr(end + 1);
-  auto has = [&](char flag) { return flags.find(flag) != std::string_view::npos; };
+  auto has = [&](char flag) { return word.find(flag, end) != std::string::npos; };
   if (has('&')) {
     Shape whole = made_.operands[0].shape;
     bool ones = chance(0.2);
@@ -175,7 +164,7 @@ void Draw::draw_operand(std::string_view word) {
   add(shape, has('i') ? reel::i64 : has('b') ? reel::boolean : dtype_, own);
 }
 
-void Draw::draw_attribute(std::string_view word) {
+void Draw::draw_attribute(const std::string& word) {
   Attributes& with = made_.attributes;
   const Shape& first = made_.operands[0].shape;
   int rank = first.rank();
@@ -194,8 +183,8 @@ void Draw::draw_attribute(std::string_view word) {
   if (word == "padding") with.padding = integer(0, with.kernel == Attributes::unset ? sizes_['k'] / 2 : 1);
   if (word == "k<axis") with.k = chance(0.5) ? size(1, along) : integer(1, along);
   if (word == "padding:3") with.padding = integer(1, 3);
-  if (word.starts_with("k:")) with.k = size(2, integer_of(word.substr(2)));
-  if (word.starts_with("below:")) with.below = size(2, integer_of(word.substr(6)));
+  if (word.starts_with("k:")) with.k = size(2, std::stoll(word.substr(2)));
+  if (word.starts_with("below:")) with.below = size(2, std::stoll(word.substr(6)));
   if (word == "below") with.below = along;
   if (word == "below=*") with.below = first.numel();
   if (word == "below=c" || word == "below=r") with.below = sizes_[word.back()];
@@ -253,9 +242,9 @@ bool has_word(const Op<reel::Tensor>& op, std::string_view word) {
 }
 
 std::pair<double, double> range_of(const Op<reel::Tensor>& op) {
-  for (std::string_view word : words_of(op.specification))
-    if (std::size_t dots = word.find(".."); dots != std::string_view::npos)
-      return {std::stod(std::string(word.substr(0, dots))), std::stod(std::string(word.substr(dots + 2)))};
+  for (const std::string& word : words_of(op.specification))
+    if (std::size_t dots = word.find(".."); dots != std::string::npos)
+      return {std::stod(word), std::stod(word.substr(dots + 2))};
   return {-2, 2};
 }
 

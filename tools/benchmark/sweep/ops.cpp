@@ -120,7 +120,7 @@ const std::vector<OpFamily<Tensor>> own_ops{
     {"normalise",
      {{"instance_norm", "F [nchw]", [](In c) { return instance_norm(c[0]); }},
       {"batch_norm", "F [nc*] [c]! [c]! [c]! [c]! 0.3..2 by3", [](In c) { return normalised(c, false); }},
-      {"batch_norm_training", "F [nc*] [c]! [c]! [c]! [c]! 0.3..2 by3", [](In c) { return normalised(c, true); }}}},
+      {"batch_norm_training", "F [hc*] [c]! [c]! [c]! [c]! 0.3..2 by3", [](In c) { return normalised(c, true); }}}},
     {"convolution",
      {{"conv1d", "F [ncw] [ock] [o] stride padding ^21", [](In c) { return conv1d(c[0], c[1], c[2], convolution(c)); }},
       {"conv2d", "F [nchw] [ockk] [o] stride padding ^21",
