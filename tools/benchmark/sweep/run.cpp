@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <random>
+#include <stdexcept>
 
 #include "../peer/timing.h"
 #include "core/storage.h"
@@ -103,6 +104,9 @@ std::string difference(const std::vector<Tensor>& ours, const std::vector<Tensor
 
 PreparedCase::PreparedCase(const Case& given) : one(given) {
   const Op<Tensor>& op = op_named(one.op);
+  std::string_view specification = op.specification;
+  if (static_cast<std::ptrdiff_t>(one.operands.size()) != std::count(specification.begin(), specification.end(), '['))
+    throw std::invalid_argument(fmt::format("{} has another number of operands", one.op));
   std::uint64_t seed = std::hash<std::string>()(to_string(one));
   auto call = std::make_shared<Call<Tensor>>();
   static_cast<Attributes&>(*call) = one.attributes;
