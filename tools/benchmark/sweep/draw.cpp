@@ -59,6 +59,7 @@ class Draw {
   }
   std::int64_t size(std::int64_t low, std::int64_t high);
   Layout layout() { return {chance(0.5), chance(0.3), chance(0.25), chance(0.1), random_()}; }
+  std::int64_t find_sizes();
   void draw_sizes();
   void draw_operand(const std::string& word);
   void draw_attribute(const std::string& word);
@@ -90,27 +91,27 @@ std::int64_t Draw::size(std::int64_t low, std::int64_t high) {
   return std::clamp(n, low, high);
 }
 
-// Divides the logarithm of a number of elements among all sizes, at times very unequally, at times with sizes of 1.
-void Draw::draw_sizes() {
-  std::size_t most_letters = 0;
+// Finds the sizes that the operands have. Returns the most elements.
+std::int64_t Draw::find_sizes() {
   std::int64_t elements = 1 << 21;
-  bool has_star = false;
+  int most_letters = -1;
   for (const std::string& word : words_) {
     if (word[0] == '^') elements = std::int64_t{1} << std::stoll(word.substr(1));
     if (word[0] != '[') continue;
-    std::string inner = word.substr(1, word.find(']') - 1);
-    std::size_t letters = 0;
-    for (std::size_t i = 0; i < inner.size(); ++i) {
-      letters += inner[i] != '*' && inner[i] != '@' && (i == 0 || inner[i - 1] != '@');
-      if (std::islower(inner[i])) sizes_[inner[i]] = 1;
+    int letters = 0;
+    for (std::size_t i = 1; word[i] != ']'; ++i) {
+      letters += word[i] != '*' && word[i] != '@' && word[i - 1] != '@';
+      if (std::islower(word[i])) sizes_[word[i]] = 1;
     }
-    if (inner.find('*') != std::string::npos) {
-      has_star = true;
-      most_letters = std::max(most_letters, letters);
-    }
+    if (word.find('*') != std::string::npos) most_letters = std::max(most_letters, letters);
   }
-  if (has_star)
-    star_.resize(static_cast<std::size_t>(integer(most_letters == 0, 4 - static_cast<std::int64_t>(most_letters))));
+  if (most_letters >= 0) star_.resize(static_cast<std::size_t>(integer(most_letters == 0, 4 - most_letters)));
+  return elements;
+}
+
+// Divides the logarithm of a number of elements among all sizes, at times very unequally, at times with sizes of 1.
+void Draw::draw_sizes() {
+  std::int64_t elements = find_sizes();
   std::vector<std::int64_t*> all;
   for (auto& [letter, number] : sizes_) all.push_back(&number);
   for (std::int64_t& number : star_) all.push_back(&number);
