@@ -392,6 +392,8 @@ void run_loop(const View& out, const View* const (&inputs)[input_count], BlockLo
   Iteration<operand_count> space = out.contiguous
                                        ? Iteration<operand_count>(views)
                                        : Iteration<operand_count>(views, MemoryOrder(out.dims, out.strides, out.rank));
+  if (!out.contiguous)
+    for (Operand& operand : operands) operand.flat = false;  // in the order of the loop
   Work<input_count> work{space, operands, loop, options};
   bool alone = out.numel < options.parallel_from ||
                (out.numel < 4 * options.parallel_from && !parallel::can_share_short_loops());
