@@ -44,7 +44,7 @@ HWY_INLINE Vector<W> load_wide(const T* from, std::int64_t count) {
 
 /// The elements of a strip: its line i begins at data + i step.
 template <class T>
-struct Lines {
+struct StripData {
   T* data;
   std::int64_t step;
 };
@@ -58,17 +58,17 @@ struct StripVector {
 
   std::int64_t count() const { return whole ? V::lanes : used; }
   template <class T>
-  T* in(Lines<T> lines) const {
+  T* in(StripData<T> lines) const {
     return lines.data + line * lines.step + column;
   }
   template <class T>
-  HWY_INLINE V load(Lines<T> from) const {
+  HWY_INLINE V load(StripData<T> from) const {
     if constexpr (whole)
       return load_wide<W>(in(from));
     else
       return load_wide<W>(in(from), used);
   }
-  HWY_INLINE void store(Lines<W> to, V v) const {
+  HWY_INLINE void store(StripData<W> to, V v) const {
     if constexpr (whole)
       v.store(in(to));
     else
@@ -81,7 +81,7 @@ struct StripVector {
   }
 };
 
-/// Lines of four whole vectors, or of one, which for columns may be used in part. A row is a slice without inner axes.
+/// StripData of four whole vectors, or of one, which for columns may be used in part. A row is a slice without inner axes.
 template <class W, int vectors, bool row>
 class Strip {
   using V = Vector<W>;
@@ -130,7 +130,7 @@ class Strip {
   }
   /// The largest elements; NaN is ignored, or is the result.
   template <class T>
-  HWY_INLINE Values largest(Lines<T> x) const {
+  HWY_INLINE Values largest(StripData<T> x) const {
     V lowest = V::repeat(-std::numeric_limits<W>::infinity()), fill = period() ? lowest : V::repeat(0);
     Values most = Values::all(lowest);
     each([&](auto at) { most.of[at.slot] = Larger()(most.of[at.slot], at.padded(at.load(x), fill)); });
@@ -266,7 +266,7 @@ struct StripInput {
   const std::byte* data;
   std::int64_t step, size;
   template <class T>
-  Lines<const T> as() const {
+  StripData<const T> as() const {
     return {reinterpret_cast<const T*>(data), step};
   }
   StripInput from(std::int64_t column) const { return {data + column * size, step, size}; }
@@ -354,18 +354,18 @@ class StripLoop {
     T* to = like_.as<T>() + slice * elements;
     StripInput inputs[input_count];
     for (int k = 0; k < input_count; ++k) inputs[k] = {from[k].data, step, from[k].size};
-    f_(strip, Lines<W>{buffers_ ? buffer : reinterpret_cast<W*>(to), step}, inputs, slice * slices_.inner);
+    f_(strip, StripData<W>{buffers_ ? buffer : reinterpret_cast<W*>(to), step}, inputs, slice * slices_.inner);
     if (buffers_) write(to, buffer, elements);
   }
   // Runs up to `width_` columns of a slice.
   void run_group(std::int64_t slice, std::int64_t column, const StripInput (&from)[input_count], W* buffer) const {
     std::int64_t length = slices_.length, inner = slices_.inner, width = std::min(width_, inner - column);
     T* to = like_.as<T>() + slice * length * inner + column;
-    Lines<W> results{buffers_ ? buffer : reinterpret_cast<W*>(to), buffers_ ? width_ : inner};
+    StripData<W> results{buffers_ ? buffer : reinterpret_cast<W*>(to), buffers_ ? width_ : inner};
     auto run_strip = [&](const auto& strip, std::int64_t i) {
       StripInput inputs[input_count];
       for (int k = 0; k < input_count; ++k) inputs[k] = from[k].from(column + i);
-      f_(strip, Lines<W>{results.data + i, results.step}, inputs, slice * inner + column + i);
+      f_(strip, StripData<W>{results.data + i, results.step}, inputs, slice * inner + column + i);
     };
     if (width == most_width)
       run_strip(Strip<W, 4, false>::columns(length, lanes), 0);

@@ -13,7 +13,7 @@ namespace {
 
 // The largest element of each column. A column without one that takes part has 0, so that no difference is NaN.
 template <class S, class T>
-HWY_INLINE auto shift_of(const S& strip, Lines<T> x, bool masked) {
+HWY_INLINE auto shift_of(const S& strip, StripData<T> x, bool masked) {
   auto shift = strip.largest(x);
   if (masked)
     for (auto& v : shift.of) v = select(v == decltype(v + v)(-infinity<double>), decltype(v + v)(0), v);
@@ -31,7 +31,7 @@ HWY_INLINE Values divisor_of(Values sum, bool masked) {
 // y = e^(x − m) / Σ e^(x − m), where m is the largest element.
 struct Softmax {
   template <class S, class W, class T>
-  static HWY_INLINE void run(const S& strip, Lines<W> y, Lines<T> x, bool masked) {
+  static HWY_INLINE void run(const S& strip, StripData<W> y, StripData<T> x, bool masked) {
     auto shift = shift_of(strip, x, masked);
     auto sum = strip.sum([=](auto at) {
       auto e = exp_below(at.padded(at.load(x), shift[at.slot]) - shift[at.slot]);
@@ -46,7 +46,7 @@ struct Softmax {
 // y = x − m − log Σ e^(x − m)
 struct LogSoftmax {
   template <class S, class W, class T>
-  static HWY_INLINE void run(const S& strip, Lines<W> y, Lines<T> x, bool masked) {
+  static HWY_INLINE void run(const S& strip, StripData<W> y, StripData<T> x, bool masked) {
     auto shift = shift_of(strip, x, masked);
     auto sum = strip.sum([=](auto at) { return exp_below(at.padded(at.load(x), shift[at.slot]) - shift[at.slot]); });
     auto rest = strip.map(divisor_of(sum, masked), [](auto s) {
@@ -100,7 +100,7 @@ struct FromGradient {
 // dx = y (d − Σ d y)
 struct SoftmaxGradient {
   template <class S, class W, class T>
-  static HWY_INLINE void run(const S& strip, Lines<W> to, Lines<T> d, Lines<T> y) {
+  static HWY_INLINE void run(const S& strip, StripData<W> to, StripData<T> d, StripData<T> y) {
     auto sum = strip.sum([=](auto at) { return at.load(d) * at.load(y); });
     strip.each([=](auto at) { at.store(to, at.load(y) * (at.load(d) - sum[at.slot])); });
   }
@@ -109,7 +109,7 @@ struct SoftmaxGradient {
 // dx = d − e^y Σ d
 struct LogSoftmaxGradient {
   template <class S, class W, class T>
-  static HWY_INLINE void run(const S& strip, Lines<W> to, Lines<T> d, Lines<T> y) {
+  static HWY_INLINE void run(const S& strip, StripData<W> to, StripData<T> d, StripData<T> y) {
     auto sum = strip.sum([=](auto at) { return at.load(d); });
     strip.each([=](auto at) { at.store(to, at.load(d) - exp(at.load(y)) * sum[at.slot]); });
   }
