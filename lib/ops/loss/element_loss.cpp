@@ -1,3 +1,5 @@
+#include <limits>
+
 #include <reel/ops/activation.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
@@ -43,7 +45,8 @@ Tensor composed_losses(ElementLoss kind, const Tensor& x, const Tensor& t, doubl
     case ElementLoss::huber: return cut_squares(x - t, parameter);
     case ElementLoss::smooth_l1: return cut_squares(x - t, parameter) / parameter;
     case ElementLoss::binary_cross_entropy: return (t - 1.0) * cut_log_of_rest(x) - t * cut_log(x);
-    case ElementLoss::logits_cross_entropy: return (t - 1.0) * logsigmoid(-x) - t * logsigmoid(x);
+    case ElementLoss::logits_cross_entropy:
+      return (1.0 - t) * x + softplus(-x, {.threshold = std::numeric_limits<double>::infinity()});
     default: return t * (log(where(t == 0, 1.0, t)) - x);
   }
 }
