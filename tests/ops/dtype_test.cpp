@@ -34,6 +34,30 @@ double converted(double x, DType from, DType dtype) {
 
 }  // namespace
 
+TEST_CASE("numbers of more bits than f32 has are rounded to halves once, in every layout") {
+  constexpr std::uint64_t seed = 51;
+  CAPTURE(seed);
+  manual_seed(seed);
+  for (DType half : {bf16, f16})
+    for (DType from : {f64, i64, i32})
+      for (std::int64_t count : {1, 15, 256, 1000})
+        for (int kind = 0; kind < 4; ++kind) {
+          CAPTURE(name_of(half), name_of(from), count, kind);
+          // Numbers beside halfway points between halves, of all sizes, of few bits, and what is no ordinary number.
+          Tensor base = to(to(randn({count}, {.dtype = f64}) * (is_floating(from) ? 1.0 : 1e5), half), f64);
+          Tensor x = base * (1 + (kind == 0 ? 0x1p-8 : 0x1p-11)) + (rand({count}, {.dtype = f64}) - 0.5) * 1e-13;
+          if (kind == 1) x = randn({count}, {.dtype = f64}) * exp(randn({count}, {.dtype = f64}) * 40);
+          if (kind == 2 && from == i64) x = floor(rand({count}, {.dtype = f64}) * 0x1p10) * 0x1p53 + 0x1p44;
+          if (kind == 3 && from == f64) x = where(rand({count}) < 0.5, std::nan(""), x * HUGE_VAL);
+          Tensor given = to(x, from), twice = to(stack({x, x}, 1), from);
+          if (kind == 2 && from == i64) given += 1, twice += 1;
+          Tensor found = to(given, half);
+          // Strided elements are converted one by one.
+          CHECK(array_of(found).values.size() == static_cast<std::size_t>(count));
+          CHECK(allclose(found, to(select(twice, 1, 1), half), {.relative = 0, .absolute = 0, .equal_nan = true}));
+        }
+}
+
 TEST_CASE("every dtype converts to every other") {
   const std::vector<double> floats{0, 1, -1, 2.5, -2.5, 100, 255, 256, -128, 0.5, NAN, HUGE_VAL, -HUGE_VAL};
   const std::vector<double> integers{0, 1, -1, 127, 128, 255, 256, -256, 1024};

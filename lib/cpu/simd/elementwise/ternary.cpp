@@ -27,11 +27,26 @@ void where_kernel(const View& out, const View& condition, const View& a, const V
   });
 }
 
-template <class F>
-void any_ternary(const View& out, const View& a, const View& b, const View& c) {
+struct VectorClamp {
+  template <class T>
+  Vector<T> operator()(Vector<T> x, Vector<T> low, Vector<T> high) const {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+    // The processor's minimum and maximum are their second operands where one is NaN.
+    Vector<T> y = hn::Min(high.raw, hn::Max(x.raw, low.raw));
+    return select(high == high, select(x == x, y, x), high);
+#else
+    return formulas::Clamp()(x, low, high);
+#endif
+  }
+};
+
+void clamp_kernel(const View& out, const View& x, const View& low, const View& high) {
   if (is_floating(out.dtype))
-    return run_loop(out, {&a, &b, &c}, out.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>);
-  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { run_loop(out, {&a, &b, &c}, scalar_loop_3<F, T, T>); });
+    return run_loop(out, {&x, &low, &high},
+                    out.dtype == DType::f64 ? vector_loop_3<VectorClamp, double> : vector_loop_3<VectorClamp, float>);
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) {
+    run_loop(out, {&x, &low, &high}, scalar_loop_3<formulas::Clamp, T, T>);
+  });
 }
 
 void lerp_kernel(const View& out, const View& a, const View& b, const View& weight) {
@@ -84,7 +99,7 @@ void multiply_add_kernel(const View& sum, const View& a, const View& b) {
 
 void fill_ternary(KernelTable& table) {
   table.where = where_kernel;
-  table.clamp = any_ternary<formulas::Clamp>;
+  table.clamp = clamp_kernel;
   table.lerp = lerp_kernel;
   table.multiply_add = multiply_add_kernel;
   table.plain_multiply_add = multiply_add_typed<float>;
