@@ -87,8 +87,9 @@ struct KernelTable {
   void (*logcumsumexp)(const View& out, const View& x, int axis);
   /// y_i = b_i + a_i y_(i − 1), or y_(i + 1) if `backwards`; all of one floating dtype.
   void (*recurrence)(const View& out, const View& a, const View& b, int axis, bool backwards);
-  /// The indices of the middle elements of each row of (…, N): (…, 2), or (…, 1) for odd N.
-  UnaryKernel median_places;
+  /// Replaces ranks, contiguous i64 (…, K), by the indices of the elements of these ranks in the rows of (…, N), in ascending
+  /// order. A row that has NaN gives the index of the first; but a rank of −1 − r stands for r where NaN are the largest.
+  UnaryKernel places_of_ranks;
   /// The product of (…, M, K) and (…, K, N); the leading axes broadcast.
   void (*matmul)(const View& out, const View& a, const View& b, ParameterVersion version_of_b);
   /// sum += a b, f32 or f64; `sum` is contiguous.

@@ -21,6 +21,60 @@ using Integers = std::vector<std::int64_t>;
 
 }  // namespace
 
+TEST_CASE("elements by rank are those of a stable sort, in rows of every length, layout and dtype") {
+  constexpr std::uint64_t seed = 41;
+  constexpr ToleranceOptions exactly{.relative = 0, .absolute = 0, .equal_nan = true};
+  CAPTURE(seed);
+  manual_seed(seed);
+  for (std::int64_t length : {1, 2, 7, 256, 257, 1009, 5000})
+    for (DType dtype : {f32, f64, f16, i64, i32, u8})
+      for (int kind = 0; kind < 4; ++kind) {
+        CAPTURE(length, name_of(dtype), kind);
+        // Numbers of all sizes, many equal ones, all equal, and some NaN.
+        Tensor drawn = kind == 0 ? randn({length, 3}) * exp(randn({length, 3}) * 8) : floor(randn({length, 3}) * 2);
+        if (kind == 2) drawn = zeros_like(drawn);
+        if (kind == 3 && is_floating(dtype)) drawn = where(rand_like(drawn) < 0.1, nan, drawn);
+        Tensor x = to(kind == 0 ? clamp(drawn, -60000, 60000) : drawn, dtype), rows = flip(transpose(x, 0, 1), 1);
+        auto [sorted, order] = sort(rows, 1);
+        for (std::int64_t k : {std::int64_t{1}, (length + 1) / 2, length}) {
+          auto [values, indices] = kthvalue(rows, k, 1);
+          CHECK(allclose(values, select(sorted, 1, k - 1), exactly));
+          CHECK(indices.to_vector<std::int64_t>() == select(order, 1, k - 1).to_vector<std::int64_t>());
+        }
+        // A fraction as a tensor takes whole sorted rows.
+        for (double q : {0.0, 0.3, 0.5, 1.0})
+          for (auto interpolation : {QuantileInterpolation::linear, QuantileInterpolation::lower,
+                                     QuantileInterpolation::nearest, QuantileInterpolation::midpoint}) {
+            CAPTURE(q);
+            QuantileOptions options{.interpolation = interpolation};
+            Tensor found = quantile(rows, q, 1, options),
+                   whole = quantile(rows, full({}, q, {.dtype = f64}), 1, options);
+            CHECK(allclose(found, whole, exactly));
+          }
+      }
+}
+
+TEST_CASE("many values are found in a sorted row of any layout") {
+  constexpr std::uint64_t seed = 42;
+  CAPTURE(seed);
+  manual_seed(seed);
+  for (std::int64_t size : {0, 1, 2, 3, 8, 665})
+    for (std::int64_t count : {1, 7, 8, 9, 100})
+      for (bool right : {false, true}) {
+        CAPTURE(size, count, right);
+        Tensor drawn = floor(randn({2 * size}) * 10), values = floor(randn({count, 2}) * 12);
+        Tensor row = slice(sort(drawn).values, 0, 0, 2 * size, 2), wanted = select(values, 1, 1);
+        std::vector<float> sorted = row.to_vector<float>();
+        std::vector<std::int64_t> expected;
+        for (float value : wanted.to_vector<float>()) {
+          auto found = right ? std::upper_bound(sorted.begin(), sorted.end(), value)
+                             : std::lower_bound(sorted.begin(), sorted.end(), value);
+          expected.push_back(found - sorted.begin());
+        }
+        CHECK(searchsorted(row, wanted, {.right = right}).to_vector<std::int64_t>() == expected);
+      }
+}
+
 TEST_CASE("quantiles of integers, infinities and NaN") {
   CHECK(quantile(tensor({4, 1, 2}), 0.25).item() == 1.5);
   CHECK(quantile(tensor({4, 1, 2}), 0.25).dtype() == f32);

@@ -5,16 +5,16 @@
 namespace reel::detail::inline REEL_TARGET {
 namespace {
 
-// The middle of a sorted row, or its first NaN, which precedes all others.
-struct MiddlePlaces {
+// Replaces a rank by the place of its element in a sorted row, or of the row's first NaN, which precedes all others.
+struct RankedPlaces {
   std::int64_t* out;
   std::int64_t size, wanted;
   DType dtype;
 
   template <class Sorted>
   REEL_DEVICE void operator()(std::int64_t row, std::int64_t k, const Sorted& sorted) const {
-    std::int64_t at = (size - wanted) / 2 + k;
-    if (is_floating(dtype) && sorted.key(size - 1) == nan_key(dtype)) {
+    std::int64_t rank = out[row * wanted + k], at = rank < 0 ? ~rank : rank;
+    if (rank >= 0 && is_floating(dtype) && sorted.key(size - 1) == nan_key(dtype)) {
       at = 0;
       for (std::int64_t left = size - 1; left > 0;) {
         std::int64_t half = left / 2;
@@ -27,16 +27,16 @@ struct MiddlePlaces {
   }
 };
 
-void median_places(const View& out, const View& x) {
+void places_of_ranks(const View& out, const View& x) {
   if (out.numel == 0) return;
-  std::int64_t size = x.dims[x.rank - 1], wanted = size % 2 == 0 ? 2 : 1;
-  // The middle is available only if the whole row is sorted.
-  sort_whole_rows(ElementKeys(x, x.rank - 1, false), MiddlePlaces{out.as<std::int64_t>(), size, wanted, x.dtype},
+  std::int64_t size = x.dims[x.rank - 1], wanted = out.dims[x.rank - 1];
+  // An element is available only if the whole row is sorted.
+  sort_whole_rows(ElementKeys(x, x.rank - 1, false), RankedPlaces{out.as<std::int64_t>(), size, wanted, x.dtype},
                   x.numel / size, size, wanted);
 }
 
 }  // namespace
 
-void fill_median(KernelTable& table) { table.median_places = median_places; }
+void fill_median(KernelTable& table) { table.places_of_ranks = places_of_ranks; }
 
 }  // namespace reel::detail::inline REEL_TARGET

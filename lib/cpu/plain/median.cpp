@@ -1,57 +1,114 @@
 #include <algorithm>
-#include <vector>
+#include <bit>
 
 #include "../../core/dtype_dispatch.h"
-#include "../../core/halves.h"
-#include "../../core/iteration.h"
 #include "../../core/threads/parallel.h"
+#include "../cached_space.h"
 #include "../cpu_kernels.h"
+#include "order_keys.h"
 
 namespace reel::detail {
 namespace {
 
-template <class Wide>
-struct Entry {
-  Wide value;
-  std::int64_t place;
+// A key, and how many are smaller.
+template <class K>
+struct Ranked {
+  K key;
+  std::int64_t smaller;
 };
 
-// Equal values are ordered by their indices, so that the result does not depend on the library's selection algorithm.
-template <class Wide>
-bool precedes(const Entry<Wide>& a, const Entry<Wide>& b) {
-  return a.value < b.value || (a.value == b.value && a.place < b.place);
-}
-
-template <class Wide, class T>
-void find_middle(std::int64_t* places, int wanted, const T* row, std::int64_t step, std::int64_t count,
-                 Entry<Wide>* entries) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    entries[i] = {static_cast<Wide>(row[i * step]), i};
-    if (entries[i].value != entries[i].value) {
-      std::fill_n(places, wanted, i);
-      return;
+// Finds the key of a rank. Each pass counts the keys in equal parts of their range and keeps the part with the rank.
+// `space` has room for all keys.
+template <class K>
+Ranked<K> select_rank(const K* keys, K* space, std::int64_t count, std::int64_t rank) {
+  constexpr int part_bits = 11;
+  constexpr std::int64_t few = 256;
+  std::int64_t smaller = 0;
+  while (count > few) {
+    K least = keys[0], most = keys[0];
+    for (std::int64_t i = 1; i < count; ++i) least = std::min(least, keys[i]), most = std::max(most, keys[i]);
+    int shift = std::max(static_cast<int>(std::bit_width(static_cast<K>(most - least))) - part_bits, 0);
+    std::int64_t sizes[1 << part_bits] = {}, before = 0, part = 0;
+    for (std::int64_t i = 0; i < count; ++i) ++sizes[(keys[i] - least) >> shift];
+    while (before + sizes[part] <= rank - smaller) before += sizes[part++];
+    smaller += before;
+    if (shift == 0) return {static_cast<K>(least + static_cast<K>(part)), smaller};
+    std::int64_t kept = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      K key = keys[i];
+      space[kept] = key;
+      kept += static_cast<std::int64_t>((key - least) >> shift) == part;
     }
+    keys = space;
+    count = kept;
   }
-  Entry<Wide>* upper = entries + count / 2;
-  std::nth_element(entries, upper, entries + count, precedes<Wide>);
-  places[wanted - 1] = upper->place;
-  if (wanted == 2) places[0] = std::max_element(entries, upper, precedes<Wide>)->place;
+  if (keys != space) std::copy_n(keys, count, space);
+  K* found = space + (rank - smaller);
+  std::nth_element(space, found, space + count);
+  return {*found, smaller + std::count_if(space, found, [&](K key) { return key < *found; })};
 }
 
-void median_places(const View& out, const View& x) {
-  std::int64_t count = x.dims[x.rank - 1], rows = x.numel / count;
-  int wanted = count % 2 == 0 ? 2 : 1;
+// The key of the rank that follows a known one.
+template <class K>
+Ranked<K> next_rank(Ranked<K> known, const K* keys, std::int64_t count, std::int64_t rank) {
+  std::int64_t up_to = 0;
+  K next = ~K(0);
+  for (std::int64_t i = 0; i < count; ++i) {
+    bool above = keys[i] > known.key;
+    up_to += !above;
+    next = above ? std::min(next, keys[i]) : next;
+  }
+  return rank < up_to ? known : Ranked<K>{next, up_to};
+}
+
+// The index of the key that is equal to `key` and preceded by `skipped` of these.
+template <class K>
+std::int64_t place_of(const K* keys, K key, std::int64_t skipped) {
+  constexpr std::int64_t block = 64;
+  std::int64_t place = 0;
+  for (; skipped >= block; place += block)  // at least as many keys follow
+    skipped -= std::count(keys + place, keys + place + block, key);
+  while (keys[place] != key || skipped-- > 0) ++place;
+  return place;
+}
+
+// Replaces the ranks by places.
+template <class T>
+void find_places(std::int64_t* places, std::int64_t wanted, const Row<T>& row, Key<T>* keys) {
+  using K = Key<T>;
+  std::int64_t count = row.size, known = -1, not_a_number = count;
+  bool has_nan = false;
+  for (std::int64_t i = 0; i < count; ++i) {
+    keys[i] = row.key(i);
+    has_nan |= keys[i] == ~K(0);
+  }
+  if (has_nan && !std::is_integral_v<T>) not_a_number = std::find(keys, keys + count, ~K(0)) - keys;
+  Ranked<K> found{};
+  for (std::int64_t k = 0; k < wanted; ++k) {
+    std::int64_t rank = places[k];
+    if (rank >= 0 && not_a_number < count) {
+      places[k] = not_a_number;
+      continue;
+    }
+    if (rank < 0) rank = ~rank;
+    found = known >= 0 && rank == known + 1 ? next_rank(found, keys, count, rank)
+                                            : select_rank(keys, keys + count, count, rank);
+    known = rank;
+    places[k] = place_of(keys, found.key, rank - found.smaller);
+  }
+}
+
+void places_of_ranks(const View& out, const View& x) {
+  if (out.numel == 0) return;
+  std::int64_t count = x.dims[x.rank - 1], rows = x.numel / count, wanted = out.dims[x.rank - 1];
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
-    using Wide = std::conditional_t<std::is_integral_v<T>, std::int64_t, detail::Wide<T>>;
     parallel_for(rows, (parallel_grain + count - 1) / count, [&](std::int64_t begin, std::int64_t end) {
-      constexpr std::int64_t few = 64;
-      Entry<Wide> short_row[few];
-      std::vector<Entry<Wide>> long_row(static_cast<std::size_t>(count <= few ? 0 : count));
+      CachedSpace<Key<T>> keys(2 * count);
       for (std::int64_t row = begin; row < end; ++row) {
         std::int64_t offset = 0, rest = row;
         for (int axis = x.rank - 1; axis-- > 0; rest /= x.dims[axis]) offset += rest % x.dims[axis] * x.strides[axis];
-        find_middle(out.as<std::int64_t>() + row * wanted, wanted, x.as<T>() + offset, x.strides[x.rank - 1], count,
-                    count <= few ? short_row : long_row.data());
+        find_places(out.as<std::int64_t>() + row * wanted, wanted,
+                    Row<T>{x.as<const T>() + offset, count, x.strides[x.rank - 1], 0}, keys.get());
       }
     });
   });
@@ -59,6 +116,6 @@ void median_places(const View& out, const View& x) {
 
 }  // namespace
 
-void fill_median(KernelTable& table) { table.median_places = median_places; }
+void fill_median(KernelTable& table) { table.places_of_ranks = places_of_ranks; }
 
 }  // namespace reel::detail

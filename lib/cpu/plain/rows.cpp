@@ -81,13 +81,33 @@ class RowPairs {
   template <class F>
   void in_parallel_by_row(F f) const {
     std::int64_t count = indices_.numel, threads = parallel::threads(), work = outer_count_ * count * row_size_;
-    if (outer_count_ >= 2 * threads || work < 2 * parallel_grain)
+    // Each thread reads the whole list, which takes less time than long rows only.
+    constexpr std::int64_t long_row = 64;
+    if (outer_count_ >= 2 * threads || work < 2 * parallel_grain || row_size_ < long_row)
       return parallel_for(outer_count_, grain(count * row_size_), [&](std::int64_t begin, std::int64_t end) {
         name(begin * count, end * count, {0, size_}, f);
       });
     parallel_for(size_, (size_ + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
       name(0, outer_count_ * count, {begin, end}, f);
     });
+  }
+
+  /// Returns true if the listed tensor and the indexed one are vectors.
+  bool are_vectors() const { return outer_count_ == 1 && row_size_ == 1 && list_.rank == 1; }
+  /// Calls move(element of the listed vector, of the indexed one) in the order of the list, from `begin` to before `end`.
+  template <class L, class X, class Move>
+  void move_elements(L* listed, X* indexed, std::int64_t begin, std::int64_t end, Move move) const {
+    auto run = [=, this](const auto* indices) {
+      std::int64_t step = list_.strides[0][0], index_step = list_.strides[1][0];
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::int64_t index = indices[i * index_step];
+        move(listed[i * step], indexed[(index + (index < 0 ? size_ : 0)) * step_]);
+      }
+    };
+    if (indices_.dtype == DType::i64)
+      run(indices_.as<const std::int64_t>());
+    else
+      run(indices_.as<const std::int32_t>());
   }
 
   /// The iteration over the elements of a row.
@@ -176,12 +196,20 @@ void move_rows(const Iteration<2>& row, L* listed, X* indexed, const std::int64_
   }
 }
 
+// Calls move(element of the listed tensor, of the indexed one) for all pairs of rows; `writes`: to the indexed ones.
 template <class L, class X, class Move>
-auto mover(const RowPairs& pairs, const View& listed, const View& indexed, Move move) {
-  return
-      [&pairs, a = listed.as<L>(), b = indexed.as<X>(), move](
-          std::int64_t listed_start, std::int64_t indexed_start, const std::int64_t* from, const std::int64_t* to,
-          std::int64_t count) { move_rows(pairs.row(), a + listed_start, b + indexed_start, from, to, count, move); };
+void move_pairs(const RowPairs& pairs, const View& listed, const View& indexed, bool writes, Move move) {
+  L* a = listed.as<L>();
+  X* b = indexed.as<X>();
+  if (pairs.are_vectors()) {
+    auto part = [&](std::int64_t begin, std::int64_t end) { pairs.move_elements(a, b, begin, end, move); };
+    return writes ? part(0, listed.numel) : parallel_for(listed.numel, parallel_grain, part);
+  }
+  auto block = [&](std::int64_t listed_start, std::int64_t indexed_start, const std::int64_t* from,
+                   const std::int64_t* to, std::int64_t count) {
+    move_rows(pairs.row(), a + listed_start, b + indexed_start, from, to, count, move);
+  };
+  writes ? pairs.in_parallel_by_row(block) : pairs.in_parallel(block);
 }
 
 }  // namespace
@@ -189,14 +217,14 @@ auto mover(const RowPairs& pairs, const View& listed, const View& indexed, Move 
 void read_rows(const View& listed, const View& x, const View& indices, int axis) {
   RowPairs pairs(listed, x, indices, axis);
   with_bits(x.dtype, [&]<class T>(std::type_identity<T>) {
-    pairs.in_parallel(mover<T, const T>(pairs, listed, x, [](T& to, const T& from) { to = from; }));
+    move_pairs<T, const T>(pairs, listed, x, false, [](T& to, const T& from) { to = from; });
   });
 }
 
 void write_rows(const View& out, const View& listed, const View& indices, int axis) {
   RowPairs pairs(listed, out, indices, axis);
   with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
-    pairs.in_parallel_by_row(mover<const T, T>(pairs, listed, out, [](const T& from, T& to) { to = from; }));
+    move_pairs<const T, T>(pairs, listed, out, true, [](const T& from, T& to) { to = from; });
   });
 }
 
@@ -204,8 +232,8 @@ void add_rows(const View& out, const View& listed, const View& indices, int axis
   RowPairs pairs(listed, out, indices, axis);
   with_type(listed.dtype, [&]<class T>(std::type_identity<T>) {
     using Sum = Wide<T>;
-    pairs.in_parallel_by_row(mover<const T, Sum>(
-        pairs, listed, out, [](const T& from, Sum& sum) { sum = plus(sum, static_cast<Sum>(from)); }));
+    move_pairs<const T, Sum>(pairs, listed, out, true,
+                             [](const T& from, Sum& sum) { sum = plus(sum, static_cast<Sum>(from)); });
   });
 }
 

@@ -1,39 +1,17 @@
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "../../core/convert.h"
 #include "../../core/dtype_dispatch.h"
 #include "../../core/threads/parallel.h"
 #include "../cached_space.h"
 #include "../cpu_kernels.h"
+#include "order_keys.h"
 
 namespace reel::detail {
 namespace {
-
-template <class T>
-using Key = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-
-// An unsigned integer with the order of x; NaN is the largest, and the two zeros are equal.
-template <class T>
-Key<T> key_of(T x) {
-  if constexpr (is_half_v<T>) {
-    return key_of(static_cast<float>(x));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    using Bits = Key<T>;
-    constexpr Bits sign = Bits(1) << (8 * sizeof(T) - 1);
-    auto bits = std::bit_cast<Bits>(x + T(0));  // the sum of -0 and 0 is 0
-    Bits key = bits ^ (bits & sign ? ~Bits(0) : sign);
-    return x == x ? key : ~Bits(0);
-  } else if constexpr (sizeof(T) == 8) {
-    return static_cast<std::uint64_t>(x) ^ std::uint64_t(1) << 63;
-  } else {
-    return static_cast<std::uint32_t>(static_cast<std::int32_t>(x)) ^ std::uint32_t(1) << 31;
-  }
-}
 
 // An element's key and index, ordered by both: no two are equal, so every sorting algorithm is stable.
 struct ShortEntry {
@@ -145,22 +123,6 @@ E* sorted(E* entries, E* others, std::int64_t size) {
   return entries;
 }
 
-// Reads the keys of a row.
-template <class T>
-struct Row {
-  const T* first;
-  std::int64_t size, step;
-  Key<T> flip;  // all ones for descending order
-
-  Key<T> key(std::int64_t place) const { return key_of(first[place * step]) ^ flip; }
-  template <class E>
-  void load(E* entries) const {
-    parallel_for(size, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t place = begin; place < end; ++place) entries[place] = E(key(place), place);
-    });
-  }
-};
-
 // Writes as many entries to each row of the outputs as it has, in order: those that `choose(row, space)` returns, where
 // `space` has room for `entries` entries.
 template <class T, class E, class Choose>
@@ -250,19 +212,23 @@ void topk(const View& values, const View& indices, const View& x, int axis, bool
   });
 }
 
-// The number of elements of the sorted [first, first + size) that are smaller than `key`, or at most equal with
-// `right`.
-template <class T>
-std::int64_t elements_before(const T* first, std::int64_t size, std::int64_t step, Key<T> key, bool right) {
-  std::int64_t begin = 0;
-  while (size > 0) {
+// The numbers of elements of a sorted row that are smaller than each of `together` values, or at most equal with `right`.
+// Searches for several values at once wait for memory together, and no step has a branch.
+template <int together, class T>
+void count_before(const Row<T>& sorted, const T* values, std::int64_t step, bool right, std::int64_t* counts) {
+  Key<T> keys[together];
+  std::int64_t begin[together] = {};
+  for (int k = 0; k < together; ++k) keys[k] = key_of(values[k * step]);
+  for (std::int64_t size = sorted.size; size > 0;) {
     std::int64_t half = size / 2;
-    Key<T> middle = key_of(first[(begin + half) * step]);
-    bool before = right ? middle <= key : middle < key;
-    begin += before ? half + 1 : 0;
-    size = before ? size - half - 1 : half;
+    for (int k = 0; k < together; ++k) {
+      Key<T> middle = sorted.key(begin[k] + half);
+      bool before = right ? middle <= keys[k] : middle < keys[k];
+      begin[k] += before ? size - half : 0;
+    }
+    size = half;
   }
-  return begin;
+  for (int k = 0; k < together; ++k) counts[k] = begin[k];
 }
 
 void searchsorted(const View& out, const View& sorted, const View& values, bool right) {
@@ -277,8 +243,12 @@ void searchsorted(const View& out, const View& sorted, const View& values, bool 
         std::int64_t step = values.rank == 0 ? 0 : values.strides[values.rank - 1];
         const T* value = values.as<const T>() + value_rows.offset(values, i) + first * step;
         const T* row = sorted.as<const T>() + (sorted.rank == 1 ? 0 : sorted_rows.offset(sorted, i));
-        for (std::int64_t k = 0; k < left; ++k)
-          count[begin + k] = elements_before(row, size, sorted.strides[axis], key_of(value[k * step]), right);
+        Row<T> from{row, size, sorted.strides[axis], 0};
+        constexpr int together = 8;
+        std::int64_t k = 0;
+        for (; k + together <= left; k += together)
+          count_before<together>(from, value + k * step, step, right, count + begin + k);
+        for (; k < left; ++k) count_before<1>(from, value + k * step, step, right, count + begin + k);
         begin += left;
       }
     });

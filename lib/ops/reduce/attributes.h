@@ -32,4 +32,9 @@ struct OrderAttributes {
   std::int64_t axis, descending;
 };
 
+/// The ranks of `places_of_ranks`, as many as the result has along its last axis.
+struct RankAttributes {
+  std::int64_t ranks[2];
+};
+
 }  // namespace reel::detail

@@ -47,7 +47,8 @@ Tensor bincount(const Arg& x, BincountOptions options) {
   }
   Tensor bins = size_of(dtype) < 4 ? to(tensor, DType::i64) : tensor;
   if (!weights.defined())
-    return segment_sum(ones(tensor.shape(), {.dtype = DType::i64, .device = tensor.device()}), bins, length);
+    return segment_sum(expand(ones({}, {.dtype = DType::i64, .device = tensor.device()}), tensor.shape()), bins,
+                       length);
   return segment_sum(weights.dtype() == DType::boolean ? to(weights, DType::i64) : weights, bins, length);
 }
 

@@ -8,6 +8,8 @@
 #include <reel/ops/shape.h>
 #include <reel/ops/sort.h>
 
+#include <cmath>
+
 #include "../../core/op_error.h"
 #include "../if_needed.h"
 #include "reduction.h"
@@ -65,6 +67,27 @@ Tensor quantiles_of_rows(const Tensor& rows, const Tensor& fractions, QuantileIn
   return where(isnan(last), last, y);
 }
 
+// The quantile of the rows of (…, N) at one fraction: (…).
+Tensor quantile_of_rows(const Tensor& rows, double q, QuantileInterpolation interpolation, Location where) {
+  double position = q * static_cast<double>(rows.size(-1) - 1), below = std::floor(position);
+  std::int64_t ranks[] = {static_cast<std::int64_t>(below), static_cast<std::int64_t>(std::ceil(position))};
+  auto element = [&](std::int64_t rank) {
+    return select(gather(rows, -1, places_of_ranks(rows, std::span(&rank, 1), where)), -1, 0);
+  };
+  switch (interpolation) {
+    case QuantileInterpolation::lower: return element(ranks[0]);
+    case QuantileInterpolation::higher: return element(ranks[1]);
+    case QuantileInterpolation::nearest: return element(static_cast<std::int64_t>(std::nearbyint(position)));
+    default: break;
+  }
+  if (ranks[0] == ranks[1]) return element(ranks[0]);
+  Tensor both = gather(rows, -1, places_of_ranks(rows, ranks, where)), a = select(both, -1, 0), b = select(both, -1, 1);
+  Tensor fraction = full({}, position - below, {.dtype = rows.dtype(), .device = rows.device()});
+  Tensor between = interpolation == QuantileInterpolation::linear ? lerp(a, b, fraction) : a * 0.5 + b * 0.5;
+  // The difference of two infinities is NaN.
+  return reel::where(logical_and(isinf(a), a == b), a, between);
+}
+
 }  // namespace
 
 Tensor quantile(const Arg& arg, const Arg& q, const Axes& axes, QuantileOptions options) {
@@ -87,7 +110,9 @@ Tensor quantile(const Arg& arg, const Arg& q, const Axes& axes, QuantileOptions 
     // Without elements, but tracked if x is.
     y = expand(sum(x), shape);
   } else {
-    y = quantiles_of_rows(reduced == 0 ? unsqueeze(x, -1) : join_axes(x, reduced), fractions, options.interpolation);
+    Tensor rows = reduced == 0 ? unsqueeze(x, -1) : join_axes(x, reduced);
+    y = q.is_tensor() ? quantiles_of_rows(rows, fractions, options.interpolation)
+                      : quantile_of_rows(rows, q.number(), options.interpolation, where);
     if (several) {
       Shape order{y.rank() - 1};
       for (int i = 0; i + 1 < y.rank(); ++i) order.push_back(i);

@@ -36,6 +36,11 @@ Tensor reduce_to_kept(const OpInfo& op, const Tensor& x, AxisSet axes, DType dty
 /// Throws: ShapeError if a result would be reduced from no elements; `what` names that result, as in "largest element".
 void check_not_of_nothing(const char* op, const char* what, const Tensor& x, AxisSet axes, Location where);
 
+/// The indices of one or two elements of each row of (…, N), N > 0, by their ranks in ascending order: (…, 1) or (…, 2). Equal
+/// elements are in the order of their indices. Without a gradient. A rank of −1 − r stands for r where NaN are the largest
+/// elements; elsewhere a row that has NaN gives the index of the first.
+Tensor places_of_ranks(const Tensor& rows, std::span<const std::int64_t> ranks, Location where);
+
 /// The axes along which two shapes of one rank differ.
 AxisSet axes_between(const Shape& from, const Shape& kept);
 /// x with the given axes, at least one, joined into one at the end.

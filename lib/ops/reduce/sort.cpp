@@ -13,6 +13,7 @@
 #include "../operand.h"
 #include "../registry.h"
 #include "attributes.h"
+#include "reduction.h"
 
 namespace reel {
 
@@ -105,11 +106,12 @@ ValuesAndIndices kthvalue(const Arg& x, std::int64_t k, int axis, KthValueOption
   if (k < 1 || k > tensor.size(axis))
     fail<ShapeError>("kthvalue", x.location(), "there is no {}-th smallest element along axis {} of {}", k, axis,
                      describe(tensor));
-  auto [values, indices] = topk(tensor, k, axis, {.largest = false});
-  auto last = [&](const Tensor& first) {
-    return options.keepdims ? slice(first, axis, k - 1, k) : select(first, axis, k - 1);
+  const std::int64_t rank[] = {~(k - 1)};
+  Tensor rows = transpose(tensor, axis, -1), places = places_of_ranks(rows, rank, x.location());
+  auto result = [&](const Tensor& found) {
+    return options.keepdims ? transpose(found, axis, -1) : squeeze(transpose(found, axis, -1), axis);
   };
-  return {last(values), last(indices)};
+  return {result(gather(rows, -1, places)), result(places)};
 }
 
 // searchsorted: y = the number of elements of `sorted` that are smaller; no gradient

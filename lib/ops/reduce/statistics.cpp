@@ -97,25 +97,48 @@ Tensor std(const Arg& x, const Axes& axes, VarianceOptions options) {
 template Tensor var<0>(const Arg& x, const Axes& axes, VarianceOptions options);
 template Tensor std<0>(const Arg& x, const Axes& axes, VarianceOptions options);
 
-// The indices of the middle elements of rows: no gradient. median reads the elements by gather, which has one.
+// The indices of elements of rows by their ranks: no gradient. median reads the elements by gather, which has one.
 
-constexpr OpInfo median_places_op{
-    .name = "median_places",
-    .forward = [](Call& call) { kernels(call.output().device).median_places(call.output(), call.input(0)); },
+constexpr OpInfo places_of_ranks_op{
+    .name = "places_of_ranks",
+    .forward =
+        [](Call& call) {
+          const Body& places = call.output();
+          std::int64_t step = places.dims[places.rank - 1], sizes[max_rank];
+          View one = places;
+          std::copy_n(places.dims, places.rank, sizes);
+          sizes[places.rank - 1] = 1;
+          one.dims = sizes;
+          one.numel /= step;
+          one.contiguous = step == 1;
+          for (std::int64_t k = 0; k < step; ++k) {
+            one.data = places.as<std::int64_t>() + k;
+            kernels(places.device).fill(one, 0, call.attributes<RankAttributes>().ranks[k]);
+          }
+          kernels(places.device).places_of_ranks(places, call.input(0));
+        },
     .joining = by_leading_axes,
     .internal = true,
 };
+
+Tensor detail::places_of_ranks(const Tensor& rows, std::span<const std::int64_t> ranks, Location where) {
+  Shape shape = rows.shape();
+  shape[-1] = std::ssize(ranks);
+  RankAttributes attributes{{ranks.front(), ranks.back()}};
+  return invoke(places_of_ranks_op, {&rows}, {shape, DType::i64, rows.device()}, where, bytes_of(attributes));
+}
 
 namespace {
 
 // The medians of the rows of (…, N): (…).
 Tensor median_of_rows(const Tensor& x, Location where) {
-  Shape shape = x.shape();
-  shape[-1] = shape[-1] % 2 == 0 ? 2 : 1;
-  Tensor places = invoke(median_places_op, {&x}, {shape, DType::i64, x.device()}, where);
+  std::int64_t size = x.size(-1), ranks[] = {size / 2, size / 2};
+  if (size % 2 == 0) --ranks[0];
+  bool one = size % 2 != 0;
+  Tensor places = places_of_ranks(x, std::span(ranks, one ? 1 : 2), where);
   Tensor middle = gather(x, -1, places);
   if (!is_floating(middle.dtype())) middle = to(middle, DType::f32);
-  if (shape[-1] == 1) return select(middle, -1, 0);
+  if (one) return select(middle, -1, 0);
   // Halved first: the sum of the two may overflow.
   middle = middle * 0.5;
   return select(middle, -1, 0) + select(middle, -1, 1);
@@ -143,7 +166,7 @@ Tensor median(const Arg& arg, const Axes& axes, ReduceOptions options) {
 }
 
 OpList detail::statistics_ops() {
-  static constexpr const OpInfo* ops[] = {&var_op, &std_op, &median_places_op};
+  static constexpr const OpInfo* ops[] = {&var_op, &std_op, &places_of_ranks_op};
   return ops;
 }
 
