@@ -80,7 +80,7 @@ std::vector<W> divisors_of(const Pooling& p) {
   return divisors;
 }
 
-// The rows of one call of max_pool that lie side by side: with their padding, unless that is much or windows are sparse.
+// The rows of one call of max_pool that are adjacent: with their padding, unless that is much or windows are sparse.
 struct PaddedRows {
   std::int64_t reach, before, width, together;
   bool is_padded;

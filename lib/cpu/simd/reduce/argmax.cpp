@@ -136,7 +136,9 @@ template <bool largest>
 void arg_extreme(const View& out, const View& x) {
   if (x.numel == 0) return;  // no results then: the op refuses an empty reduction
   if (x.numel == out.numel) return fill_results(out, 0);
-  if (out.numel == 1 && !MemoryOrder(x.dims, x.strides, x.rank).is_logical) return arg_extreme_of_copy<largest>(out, x);
+  int reduced = 0;
+  for (int axis = 0; axis < x.rank; ++axis) reduced += out.dims[axis] != x.dims[axis];
+  if (reduced > 1 && !MemoryOrder(x.dims, x.strides, x.rank).is_logical) return arg_extreme_of_copy<largest>(out, x);
   if (!is_floating(x.dtype)) return reduce<std::int64_t, largest>(out, x);
   x.dtype == DType::f64 ? reduce<double, largest>(out, x) : reduce<float, largest>(out, x);
 }
