@@ -163,14 +163,14 @@ class KeySort {
 
  private:
   static std::uint64_t key_of(PhiloxWords w) { return static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]; }
-  std::uint64_t number_of(std::uint64_t key) const { return key & ((std::uint64_t{1} << number_bits_) - 1); }
+  std::uint64_t place_of_key(std::uint64_t key) const { return key & ((std::uint64_t{1} << number_bits_) - 1); }
   static std::size_t first_bits(std::uint64_t key, int bits) { return key >> 1 >> (63 - bits); }
 
   // The bits that the numbers have replaced matter only where all the others are equal.
   bool less(std::uint64_t a, std::uint64_t b) const {
     if ((a ^ b) >> number_bits_ != 0) [[likely]]
       return a < b;
-    auto whole = [&](std::uint64_t key) { return key_of(philox(call_.seed, call_.call, number_of(key))); };
+    auto whole = [&](std::uint64_t key) { return key_of(philox(call_.seed, call_.call, place_of_key(key))); };
     return std::pair(whole(a), a) < std::pair(whole(b), b);
   }
 
@@ -195,7 +195,7 @@ class KeySort {
     for (std::int64_t size : sizes) {
       if (!fits) return false;
       sort_bucket(keys, sorted, size, places.data());
-      for (std::int64_t i = 0; i < size; ++i) *to++ = static_cast<T>(number_of(sorted[i]));
+      for (std::int64_t i = 0; i < size; ++i) *to++ = static_cast<T>(place_of_key(sorted[i]));
       keys += capacity;
     }
     return true;
