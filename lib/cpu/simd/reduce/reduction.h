@@ -34,7 +34,8 @@ namespace reel::detail::inline REEL_TARGET {
 
 inline constexpr std::int64_t most_columns = 256;
 inline constexpr std::int64_t line_columns = 16;
-inline constexpr std::int64_t rows_together = 16;  // operations may join so many rows before they join them with others
+// Operations may join this many rows with each other before they join them with earlier ones.
+inline constexpr std::int64_t rows_together = 16;
 inline constexpr std::int64_t tile_elements = rows_together * most_columns;
 
 /// Stores results in the dtype of the output.

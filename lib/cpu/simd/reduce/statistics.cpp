@@ -117,13 +117,81 @@ void variance(const View& out, const View& x, double divisor, bool root) {
                               Mapping<double>{out, mean.data(), squared_deviations, finish, root ? 0.5 : 1.0, divisor});
 }
 
+// Sums of squares or magnitudes in f64, and of them the roots or the sums themselves.
+template <class T, bool squared>
+class MagnitudeSums {
+ public:
+  explicit MagnitudeSums(const View& out) : out_(&out), sum_(out) {}
+
+  void start(std::int64_t at, std::int64_t first, std::int64_t width, std::int64_t fold) {
+    sum_.start(at, first, width, fold);
+  }
+  void take(const T* rows, std::int64_t stride, std::int64_t count, std::int64_t columns, std::int64_t position) {
+    double added[most_columns];
+    for (std::int64_t i = 0; i < count; i += rows_together) {
+      add(added, rows + i * stride, stride, std::min(rows_together, count - i), columns);
+      sum_.take(added, columns, 1, columns, position);
+    }
+  }
+  void fold(std::int64_t to, std::int64_t width, std::int64_t fold) { sum_.fold(to, width, fold); }
+  void join(const MagnitudeSums& later, std::int64_t width) { sum_.join(later.sum_, width); }
+  void finish(std::int64_t first, std::int64_t width) {
+    double results[most_columns];
+    sum_.results(results, width);
+    if (squared)
+      for (std::int64_t j = 0; j < width; ++j) results[j] = std::sqrt(results[j]);
+    write_results(*out_, first, results, width);
+  }
+
+ private:
+  static double term(double x) { return squared ? x * x : std::abs(x); }
+  static Vector<double> plus_term(Vector<double> x, Vector<double> sum) {
+    return squared ? multiply_add(x, x, sum) : sum + abs(x);
+  }
+  static void add(double* to, const T* rows, std::int64_t stride, std::int64_t count, std::int64_t columns) {
+    using V = Vector<T>;
+    std::int64_t j = 0;
+    for (; j + V::lanes <= columns; j += V::lanes) {
+      Vector<double> lower(0), upper(0);
+      for (std::int64_t i = 0; i < count; ++i) {
+        V x = V::load(rows + i * stride + j);
+        if constexpr (std::is_same_v<T, double>) {
+          lower = plus_term(x, lower);
+        } else {
+          lower = plus_term(lower_half(x), lower);
+          if constexpr (has_halves<V>) upper = plus_term(upper_half(x), upper);
+        }
+      }
+      lower.store(to + j);
+      if constexpr (has_halves<V> && !std::is_same_v<T, double>) upper.store(to + j + Vector<double>::lanes);
+    }
+    for (; j < columns; ++j) {
+      to[j] = 0;
+      for (std::int64_t i = 0; i < count; ++i) to[j] += term(static_cast<double>(rows[i * stride + j]));
+    }
+  }
+
+  const View* out_;
+  SumColumns<double> sum_;
+};
+
+// The logarithms and powers have more digits than f32, but not those of f64.
+template <bool single>
 void powers(double* to, const double* rows, std::int64_t stride, std::int64_t count, std::int64_t columns,
             const double* factor, double power) {
   if (power == 0)
     return map_rows(to, rows, stride, count, columns, [](double x, std::int64_t) { return x != 0 ? 1.0 : 0.0; });
-  if (power == 1) return map_rows(to, rows, stride, count, columns, [](double x, std::int64_t) { return std::abs(x); });
-  map_rows(to, rows, stride, count, columns,
-           [=](double x, std::int64_t j) { return std::pow(std::abs(x) * factor[j], power); });
+  if constexpr (!single)
+    return map_rows(to, rows, stride, count, columns,
+                    [=](double x, std::int64_t j) { return std::pow(std::abs(x) * factor[j], power); });
+  using V = Vector<double>;
+  V exponent(power), tiny(std::numeric_limits<double>::min());
+  for (std::int64_t i = 0; i < count; ++i, rows += stride, to += columns)
+    for (std::int64_t j = 0; j < columns; j += V::lanes) {
+      std::int64_t here = std::min(V::lanes, columns - j);
+      V x = abs(V::load(rows + j, here)) * V::load(factor + j, here);
+      exp_for_f32(exponent * log_for_f32(V(hn::Max(x.raw, tiny.raw)))).store(to + j, here);
+    }
 }
 
 void squares(double* to, const double* rows, std::int64_t stride, std::int64_t count, std::int64_t columns,
@@ -142,40 +210,54 @@ double scale_factor(double x, double power) {
   return std::min(1 / x, std::numeric_limits<double>::max());
 }
 
+template <class T>
+void extreme_magnitude(const ReductionPlan& plan, const View& out, const View& x, bool largest) {
+  Reader<T> reader(x);
+  if (largest)
+    plan.run<ExtremeColumns<T, true, true>>(reader, out);
+  else
+    plan.run<ExtremeColumns<T, false, true>>(reader, out);
+}
+
 // Numbers are scaled before their powers are summed: by the largest magnitude, for negative powers by the smallest. No
 // power is then far above 1, and none that matters underflows.
-void norm(const View& out, const View& x, double power) {
-  if (x.numel == 0) return fill_results(out, 0);
-  ReductionPlan plan(out, x);
-  Reader<double> reader(x);
-  using Finish = void (*)(double* sums, const double* factor, std::int64_t count, const Mapping<double>& mapping);
-  if (power == 0 || power == 1) {
-    Finish finish = [](double*, const double*, std::int64_t, const Mapping<double>&) {};
-    return plan.run<MappedSum<double>>(reader, Mapping<double>{out, nullptr, powers, finish, power});
-  }
-  auto extreme = [&](const View& to) {
-    if (power > 0)
-      plan.run<ExtremeColumns<double, true, true>>(reader, to);
-    else
-      plan.run<ExtremeColumns<double, false, true>>(reader, to);
-  };
-  if (std::isinf(power)) return extreme(out);
+void scaled_norm(const ReductionPlan& plan, const View& out, const View& x, double power) {
   Scratch<double> factor(out);
-  // The square of an f32 number is within the range of f64.
-  if (power == 2 && x.dtype != DType::f64)
-    std::fill_n(factor.data(), out.numel, 1.0);
-  else
-    extreme(factor.view());
-  factor.for_each([=](double magnitude) { return scale_factor(magnitude, power); });
-  Finish finish = [](double* sums, const double* f, std::int64_t count, const Mapping<double>& mapping) {
-    for (std::int64_t j = 0; j < count; ++j) {
+  if (power != 0) extreme_magnitude<double>(plan, factor.view(), x, power > 0);
+  factor.for_each([=](double magnitude) { return power == 0 ? 1 : scale_factor(magnitude, power); });
+  auto finish = [](double* sums, const double* f, std::int64_t count, const Mapping<double>& mapping) {
+    for (std::int64_t j = 0; j < count && mapping.power != 0; ++j) {
       bool regular = f[j] != 0 && std::isfinite(f[j]);
       double scaled = mapping.power == 2 ? std::sqrt(sums[j]) : std::pow(sums[j], 1 / mapping.power);
       sums[j] = regular ? scaled / f[j] : f[j];
     }
   };
-  plan.run<MappedSum<double>>(reader,
-                              Mapping<double>{out, factor.data(), power == 2 ? squares : powers, finish, power});
+  auto map = power == 2 ? squares : x.dtype == DType::f64 ? powers<false> : powers<true>;
+  plan.run<MappedSum<double>>(Reader<double>(x), Mapping<double>{out, factor.data(), map, finish, power});
+}
+
+template <class T>
+void norm_of(const View& out, const View& x, double power) {
+  ReductionPlan plan(out, x);
+  if (std::isinf(power)) return extreme_magnitude<T>(plan, out, x, power > 0);
+  if (power == 1) return plan.run<MagnitudeSums<T, false>>(Reader<T>(x), out);
+  if (power != 2) return scaled_norm(plan, out, x, power);
+  plan.run<MagnitudeSums<T, true>>(Reader<T>(x), out);
+  // The square of an f32 number is within the range of f64; that of an f64 number may not be.
+  if constexpr (std::is_same_v<T, double>) {
+    auto is_exact = [](double root) { return root >= 0x1p-450 && root <= 0x1p500; };
+    double* roots = out.as<double>();
+    if (std::all_of(roots, roots + out.numel, is_exact)) return;
+    Scratch<double> scaled(out);
+    scaled_norm(plan, scaled.view(), x, power);
+    for (std::int64_t i = 0; i < out.numel; ++i)
+      if (!is_exact(roots[i])) roots[i] = scaled.data()[i];
+  }
+}
+
+void norm(const View& out, const View& x, double power) {
+  if (x.numel == 0) return fill_results(out, 0);
+  return x.dtype == DType::f64 ? norm_of<double>(out, x, power) : norm_of<float>(out, x, power);
 }
 
 template <class A>

@@ -38,13 +38,13 @@ class SumColumns {
     for (; i < count; ++i) take_group<1>(rows + i * stride, stride, columns);
   }
   [[gnu::noinline]] void take_line(const A* x, std::int64_t count, std::int64_t times, std::int64_t stride) {
-    Line line(reinterpret_cast<Lane*>(total_ + at_), reinterpret_cast<Lane*>(lost_ + at_));
-    for (; times > 0; --times, x += stride) line.take(reinterpret_cast<const Lane*>(x), count, is_large_);
-    line.store(reinterpret_cast<Lane*>(total_ + at_), reinterpret_cast<Lane*>(lost_ + at_));
+    Line line(reinterpret_cast<Wrapped*>(total_ + at_), reinterpret_cast<Wrapped*>(lost_ + at_));
+    for (; times > 0; --times, x += stride) line.take(reinterpret_cast<const Wrapped*>(x), count, is_large_);
+    line.store(reinterpret_cast<Wrapped*>(total_ + at_), reinterpret_cast<Wrapped*>(lost_ + at_));
   }
   [[gnu::noinline]] void reduce_line(std::int64_t at, const A* x, std::int64_t count) {
     Line line;
-    line.take(reinterpret_cast<const Lane*>(x), count, is_large_);
+    line.take(reinterpret_cast<const Wrapped*>(x), count, is_large_);
     total_[at] = static_cast<Number>(line.sum());
     lost_[at] = 0;
   }
@@ -88,12 +88,12 @@ class SumColumns {
   static constexpr std::int64_t rows_ahead = 32;
 
   // The elements, as numbers that wrap around.
-  using Lane = std::conditional_t<std::is_integral_v<A>, std::int64_t, A>;
-  using V = Vector<Lane>;
+  using Wrapped = std::conditional_t<std::is_integral_v<A>, std::int64_t, A>;
+  using V = Vector<Wrapped>;
 
   // The sum in pairs of vectors that are a stride apart. Multiples of the stride are few, so that all stay in registers.
   template <int rows, class Load>
-  HWY_INLINE static V pairwise(const Lane* p, std::int64_t stride, Load load) {
+  HWY_INLINE static V pairwise(const Wrapped* p, std::int64_t stride, Load load) {
     if constexpr (rows == 1) {
       return load(p);
     } else if constexpr (rows == 4) {
@@ -104,9 +104,9 @@ class SumColumns {
   }
   template <int rows>
   [[gnu::noinline]] void take_group(const A* given, std::int64_t stride, std::int64_t columns) {
-    auto* from = reinterpret_cast<const Lane*>(given);
-    auto* total = reinterpret_cast<Lane*>(total_ + at_);
-    auto* lost = reinterpret_cast<Lane*>(lost_ + at_);
+    auto* from = reinterpret_cast<const Wrapped*>(given);
+    auto* total = reinterpret_cast<Wrapped*>(total_ + at_);
+    auto* lost = reinterpret_cast<Wrapped*>(lost_ + at_);
     auto take = [&](std::int64_t j, auto load) {
       V sum = load(total + j), error = load(lost + j);
       add(sum, error, pairwise<rows>(from + j, stride, load));
@@ -114,12 +114,12 @@ class SumColumns {
     };
     std::int64_t j = 0;
     for (; j + V::lanes <= columns; j += V::lanes) {
-      auto [sum, error] = take(j, [](const Lane* p) { return V::load(p); });
+      auto [sum, error] = take(j, [](const Wrapped* p) { return V::load(p); });
       sum.store(total + j);
       error.store(lost + j);
     }
     if (std::int64_t rest = columns - j) {
-      auto [sum, error] = take(j, [=](const Lane* p) { return V::load(p, rest); });
+      auto [sum, error] = take(j, [=](const Wrapped* p) { return V::load(p, rest); });
       sum.store(total + j, rest);
       error.store(lost + j, rest);
     }
@@ -129,19 +129,19 @@ class SumColumns {
   class Line {
    public:
     Line() : Line(V(0)) {}
-    Line(const Lane* total, const Lane* lost) {
+    Line(const Wrapped* total, const Wrapped* lost) {
       for (int p = 0; p < parts; ++p) {
         total_[p] = V::load(total + p * V::lanes).raw;
         lost_[p] = V::load(lost + p * V::lanes).raw;
       }
     }
-    void store(Lane* total, Lane* lost) const {
+    void store(Wrapped* total, Wrapped* lost) const {
       for (int p = 0; p < parts; ++p) {
         V(total_[p]).store(total + p * V::lanes);
         V(lost_[p]).store(lost + p * V::lanes);
       }
     }
-    void take(const Lane* x, std::int64_t count, bool is_large) {
+    void take(const Wrapped* x, std::int64_t count, bool is_large) {
       constexpr std::int64_t group = 8 * line_columns;
       std::int64_t whole = count / group * group;
       if (is_large || count * static_cast<std::int64_t>(sizeof(A)) >= least_prefetched_bytes)
@@ -152,7 +152,7 @@ class SumColumns {
       count -= whole;
       for (int p = 0; count > 0 && p < parts; ++p, x += V::lanes, count -= V::lanes) add(p, rest(x, count));
     }
-    Lane sum() const {
+    Wrapped sum() const {
       hn::Vec<typename V::Tag> sums[parts];
       for (int p = 0; p < parts; ++p) sums[p] = whole(V(total_[p]), V(lost_[p])).raw;
       for (int half = parts / 2; half >= 1; half /= 2)
@@ -166,12 +166,12 @@ class SumColumns {
     explicit Line(V zero) {
       for (int p = 0; p < parts; ++p) total_[p] = lost_[p] = zero.raw;
     }
-    static V four(const Lane* x) {
+    static V four(const Wrapped* x) {
       auto row = [=](std::int64_t k) { return V::load(x + k * line_columns); };
       return (row(0) + row(1)) + (row(2) + row(3));
     }
     // Up to seven rows, and a partial one.
-    static V rest(const Lane* x, std::int64_t count) {
+    static V rest(const Wrapped* x, std::int64_t count) {
       std::int64_t rows = count / line_columns;
       V sum(0);
       if (rows & 4) {
@@ -195,14 +195,14 @@ class SumColumns {
       return sum + last;
     }
     template <bool prefetches>
-    void take_groups(const Lane* x, std::int64_t count) {
+    void take_groups(const Wrapped* x, std::int64_t count) {
       constexpr std::int64_t group = 8 * line_columns;
       for (std::int64_t i = 0; i < count; i += group) {
         if constexpr (prefetches)
           for (std::int64_t k = 0; k < group; k += 64 / sizeof(A))
             __builtin_prefetch(x + i + rows_ahead * line_columns + k, 0, 2);
         for (int p = 0; p < parts; ++p) {
-          const Lane* from = x + i + p * V::lanes;
+          const Wrapped* from = x + i + p * V::lanes;
           add(p, four(from) + four(from + 4 * line_columns));
         }
       }

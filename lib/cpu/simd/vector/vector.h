@@ -180,7 +180,7 @@ inline Vector<float> rsqrt(Vector<float> x) {
 /// Joins the lanes of a vector by halves: lane j with lane j + lanes / 2, and so on. `join` takes two vectors of the compiler's
 /// own, or two numbers.
 template <class T, int lanes, class Join>
-struct LaneTree {
+struct VectorHalves {
   typedef T Raw __attribute__((vector_size(lanes * sizeof(T))));
   template <int... i>
   static auto halves_joined(Raw v, Join join, std::integer_sequence<int, i...>) {
@@ -190,8 +190,8 @@ struct LaneTree {
     if constexpr (lanes == 2)
       return join(v[0], v[1]);
     else
-      return LaneTree<T, lanes / 2, Join>::joined(halves_joined(v, join, std::make_integer_sequence<int, lanes / 2>()),
-                                                  join);
+      return VectorHalves<T, lanes / 2, Join>::joined(
+          halves_joined(v, join, std::make_integer_sequence<int, lanes / 2>()), join);
   }
 };
 
@@ -203,9 +203,9 @@ T join_lanes(Vector<T> v, Join join) {
   if constexpr (lanes == 1) {
     return each[0];
   } else {
-    typename LaneTree<T, lanes, Join>::Raw raw;
+    typename VectorHalves<T, lanes, Join>::Raw raw;
     std::memcpy(&raw, each, sizeof(raw));
-    return LaneTree<T, lanes, Join>::joined(raw, join);
+    return VectorHalves<T, lanes, Join>::joined(raw, join);
   }
 }
 

@@ -182,9 +182,9 @@ inline Vector<float> log2(Vector<float> x) {
   using V = Vector<float>;
   auto denormal = x < V(static_cast<double>(std::numeric_limits<float>::min()));
   V whole(0), fraction = log_of_normal(select(denormal, x * V(0x1p25), x), [&](V power) {
-    whole = select(denormal, power - V(25), power);
-    return V(0);
-  });
+                whole = select(denormal, power - V(25), power);
+                return V(0);
+              });
   return with_ends_of_log<float>(multiply_add(fraction, V(1.4426950408889634), whole), x, 0);
 }
 

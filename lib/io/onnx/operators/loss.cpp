@@ -51,7 +51,8 @@ void write_element_loss(Writer& w) {
     }
     default: break;
   }
-  std::string e = sub(x, t), cut = w.node("Min", {w.node("Max", {e, w.scalar(-parameter, dtype)}), w.scalar(parameter, dtype)});
+  std::string e = sub(x, t),
+              cut = w.node("Min", {w.node("Max", {e, w.scalar(-parameter, dtype)}), w.scalar(parameter, dtype)});
   std::string losses = mul(cut, sub(e, mul(cut, w.scalar(0.5, dtype))));
   bool divides = static_cast<ElementLoss>(kind) == ElementLoss::smooth_l1;
   w.result(divides ? w.node("Div", {losses, w.scalar(parameter, dtype)}) : losses);
