@@ -276,8 +276,9 @@ ValuesAndIndices run_max(const OpInfo& op, const Pool& pool, bool wants_indices)
   Tensor packed = contiguous_if_needed(Arg(pool.x, pool.where)), outputs[2];
   const Tensor* input = &packed;
   Shape shape = pool.result();
-  // Only a gradient reads indices that the calling function drops.
-  Shape places = wants_indices || context().has(Context::recording) ? shape : Shape{shape[0], 0};
+  // Only a gradient reads indices that the calling function drops; a call that is run later may be recorded then.
+  bool may_record = context().has(Context::recording) || context().has(Context::slow_path);
+  Shape places = wants_indices || may_record ? shape : Shape{shape[0], 0};
   const OutputSpec specs[] = {{shape, pool.x.dtype(), pool.x.device()}, {places, DType::i64, pool.x.device()}};
   Call call{op, {&input, 1}, bytes_of(pool.pooling), specs, outputs, pool.where};
   invoke(call);

@@ -12,7 +12,6 @@
 #include "../joining.h"
 #include "../registry.h"
 #include "attributes.h"
-#include "elementwise.h"
 
 namespace reel {
 
@@ -47,7 +46,7 @@ void accumulate_gradient(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0);
   if (!g.recording())
     return g.accumulate(
-        0, invoke(fused, {&d, &x}, ElementwiseSpec({&d, &x}, x.body(), x.dtype()), g.where(), g.attribute_bytes()));
+        0, invoke(fused, {&d, &x}, {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
   const auto& [first, second] = g.attributes<ActivationAttributes>();
   g.accumulate(0, composed(d, x, first, second));
 }
@@ -67,7 +66,7 @@ constexpr OpInfo activation(const char* name, Precision precision = Precision::p
 Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0) {
   const Tensor& tensor = tensor_of(op.name, x);
   check_floating(op.name, tensor, x.location());
-  return invoke(op, {&tensor}, ElementwiseSpec({&tensor}, tensor.body(), tensor.dtype()), x.location(),
+  return invoke(op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
                 bytes_of(ActivationAttributes{first, second}));
 }
 

@@ -33,7 +33,7 @@ Tensor to(const Arg& x, DType dtype) {
   const Tensor& tensor = tensor_of("to", x);
   if (tensor.dtype() == dtype) return copy(x);
   return invoke(is_floating(dtype) ? cast_op : cast_to_integer_op, {&tensor},
-                ElementwiseSpec({&tensor}, tensor.body(), dtype), x.location());
+                {tensor.body(), dtype}, x.location());
 }
 
 Tensor detail::converted(const Tensor& tensor, DType dtype, Location where) { return to(Arg(tensor, where), dtype); }

@@ -1,10 +1,6 @@
 #include "elementwise.h"
 
-#include <algorithm>
-
 #include <reel/ops/elementwise.h>
-
-#include "../../core/memory_order.h"
 
 namespace reel::detail {
 
@@ -28,25 +24,6 @@ DType entry_dtype(const Arg& operand, DType dtype, Types types) {
 
 }  // namespace
 
-void ElementwiseSpec::take_order(std::initializer_list<const Tensor*> operands) {
-  if (device != cpu) return;
-  int axes[max_rank], count = 0;
-  for (const Tensor* operand : operands) {
-    const Body& x = operand->body();
-    if (x.rank != rank || x.numel == 0 || !std::equal(x.dims, x.dims + rank, dims)) continue;
-    MemoryOrder order(x.dims, x.strides, rank);
-    if (order.is_repeated) continue;
-    if (order.is_logical || (count > 0 && !std::equal(axes, axes + count, order.axes))) return;
-    count = order.rank;
-    std::copy_n(order.axes, count, axes);
-  }
-  if (count == 0) return;
-  std::int64_t stride = 1;
-  std::fill_n(own_strides_, rank, 1);
-  for (int k = count; k-- > 0; stride *= dims[axes[k]]) own_strides_[axes[k]] = stride;
-  strides = own_strides_;
-}
-
 BinaryOperands::BinaryOperands(const char* op, const Arg& a, const Arg& b, Types types)
     : dtype(operand_dtype(op, a, b, types)),
       a(op, a, entry_dtype(a, dtype, types), b),
@@ -61,13 +38,12 @@ BinaryOperands::BinaryOperands(const char* op, const Arg& a, const Arg& b, Types
 Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   BinaryOperands given(op.name, a, b, types);
   DType dtype = types == Types::comparison ? DType::boolean : given.dtype;
-  const Tensor &x = *given.a, &y = *given.b;
-  return invoke(op, {&x, &y}, ElementwiseSpec({&x, &y}, given.shape, dtype), a.location());
+  return invoke(op, {&*given.a, &*given.b}, {given.shape, dtype, given.a->device()}, a.location());
 }
 
 Tensor unary(const OpInfo& op, const Arg& x) {
   const Tensor& tensor = tensor_of(op.name, x);
-  return invoke(op, {&tensor}, ElementwiseSpec({&tensor}, tensor.body(), tensor.dtype()), x.location());
+  return invoke(op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location());
 }
 
 Tensor floating_unary(const OpInfo& op, const Arg& x) {

@@ -58,22 +58,6 @@ struct BinaryOperands {
 /// Checks and runs a binary op on any operands. Throws: ShapeError; DTypeError; DeviceError.
 Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types);
 
-/// The output of an elementwise op, with its axes in the order of memory if all operands of that shape have them in that one.
-struct ElementwiseSpec : OutputSpec {
-  ElementwiseSpec(std::initializer_list<const Tensor*> operands, const Shape& shape, DType dtype)
-      : OutputSpec(shape, dtype, (*operands.begin())->device()) {
-    take_order(operands);
-  }
-  ElementwiseSpec(std::initializer_list<const Tensor*> operands, const Body& like, DType dtype)
-      : OutputSpec(like, dtype) {
-    if (!this->like) take_order(operands);
-  }
-
- private:
-  void take_order(std::initializer_list<const Tensor*> operands);
-  std::int64_t own_strides_[max_rank];
-};
-
 inline bool same_form(const Body& a, const Body& b) {
   if (a.dtype != b.dtype || a.rank != b.rank || a.device != b.device) return false;
   for (int i = 0; i < a.rank; ++i)
@@ -104,7 +88,7 @@ inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) 
     const Body& x = a.tensor()->body();
     if (same_form(x, b.tensor()->body()) && is_floating(x.dtype)) [[likely]]
       return invoke(op, {a.tensor(), b.tensor()},
-                    ElementwiseSpec({a.tensor(), b.tensor()}, x, types == Types::comparison ? DType::boolean : x.dtype),
+                    {x, types == Types::comparison ? DType::boolean : x.dtype},
                     a.location());
   }
   return binary_general(op, a, b, types);

@@ -52,6 +52,7 @@ TEST_CASE("norms along any axis of any layout") {
             // The root rounds less than its sum, but a root of another degree may magnify that.
             double expected = norm_of(row, p),
                    bound = (dtype == f64 ? 32 : 1) * std::max(1.0, 1 / std::abs(p == 0 ? 1 : p));
+            if (dtype == f16 && expected > 65504) continue;
             CHECK(std::abs(found.values[static_cast<std::size_t>(i)] / expected - 1) <= bound * unit);
           }
           Tensor turned = transpose(copy(transpose(x))), stepped = select(stack({x, x * 0.0}, 2), 2, 0);

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "program.h"
 #include "scalars.h"
-#include "sizes.h"
 
 namespace reel_test::programs {
 
@@ -156,9 +156,7 @@ class Interpreter {
   };
 
   // Memory and views.
-  int make(const Sizes& shape, std::vector<Scalar> values) { return make(shape, std::move(values), row_major(shape)); }
-  int make(const Sizes& shape, std::vector<Scalar> values, const Sizes& strides);
-  Form form(int tensor) const { return {at(tensor).shape, at(tensor).strides}; }
+  int make(const Sizes& shape, std::vector<Scalar> values);
   int view(int tensor, const Sizes& shape, const Sizes& strides, std::int64_t offset);
   std::vector<std::int64_t> places(const ModelTensor& tensor) const;
   ModelTensor& at(int tensor) { return tensors_[static_cast<std::size_t>(tensor)]; }
@@ -185,9 +183,7 @@ class Interpreter {
   int record_derived(int begin, const std::vector<Scalar>& values, std::vector<Input> inputs, const Entry* of);
   static void add_input(std::vector<Input>& inputs, int slot, std::vector<Need> needs = {});
   Need need(const Operand& operand) const;
-  /// `alike`: the operands of an elementwise op.
-  int finish(int begin, const Sizes& shape, const std::vector<Scalar>& values, std::vector<Input> inputs,
-             const std::vector<Form>& alike = {});
+  int finish(int begin, const Sizes& shape, const std::vector<Scalar>& values, std::vector<Input> inputs);
 
   // Ops.
   int compute(const Instruction& instruction);

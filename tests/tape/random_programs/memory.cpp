@@ -8,17 +8,13 @@
 
 namespace reel_test::programs {
 
-int Interpreter::make(const Sizes& shape, std::vector<Scalar> values, const Sizes& strides) {
+int Interpreter::make(const Sizes& shape, std::vector<Scalar> values) {
   for (Scalar& value : values) {
     value.node = -1;
     scale_ = std::max(scale_, std::abs(value.value));
   }
-  ModelTensor made{.memory = static_cast<int>(memories_.size()), .shape = shape, .strides = strides};
-  std::vector<Scalar> cells = values;
-  std::vector<std::int64_t> to = places(made);
-  for (std::size_t i = 0; i < values.size(); ++i) cells[static_cast<std::size_t>(to[i])] = values[i];
-  memories_.push_back({std::move(cells)});
-  tensors_.push_back(made);
+  memories_.push_back({std::move(values)});
+  tensors_.push_back({.memory = static_cast<int>(memories_.size()) - 1, .shape = shape, .strides = row_major(shape)});
   return static_cast<int>(tensors_.size()) - 1;
 }
 

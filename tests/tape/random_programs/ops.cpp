@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "interpreter.h"
 #include "sizes.h"
@@ -59,7 +60,7 @@ int Interpreter::unary(Op op, int x) {
   bool needs_input = op == Op::square || op == Op::sin || op == Op::cos;
   std::vector<Input> inputs;
   add_input(inputs, a.slot, needs_input ? std::vector<Need>{need(a)} : std::vector<Need>{});
-  int result = finish(begin, at(x).shape, y, std::move(inputs), {form(x)});
+  int result = finish(begin, at(x).shape, y, std::move(inputs));
   if (!a.slot) return result;
   entries_.back().op = op;
   if (op == Op::exp || op == Op::tanh) entries_.back().inputs[0].needs.push_back({at(result).memory, 0});
@@ -96,7 +97,7 @@ int Interpreter::binary(Op op, Operand a, Operand b, bool a_is_kept, bool b_is_k
   std::vector<Input> inputs;
   add_input(inputs, a.slot, for_a);
   add_input(inputs, b.slot, for_b);
-  int result = finish(begin, shape, y, std::move(inputs), {form(a.tensor), form(b.tensor)});
+  int result = finish(begin, shape, y, std::move(inputs));
   if (b.slot && rule == Rule::div)
     for (Input& input : entries_.back().inputs)
       if (input.slot == b.slot) input.needs.push_back({at(result).memory, 0});
@@ -110,7 +111,7 @@ int Interpreter::with_number(Op op, int x, double number) {
   for (Scalar value : a.values) y.push_back(scalars_.apply(rule_of(op), value, {number}));
   std::vector<Input> inputs;
   add_input(inputs, a.slot);
-  return finish(begin, at(x).shape, y, std::move(inputs), {form(x)});
+  return finish(begin, at(x).shape, y, std::move(inputs));
 }
 
 int Interpreter::matmul(int x, int y) {
@@ -209,7 +210,7 @@ int Interpreter::custom(CustomKind kind, int x) {
     y.push_back(scalars_.apply(uses_input ? Rule::custom_input : Rule::custom_constant, value));
   std::vector<Input> inputs;
   add_input(inputs, a.slot, uses_input ? std::vector<Need>{need(a)} : std::vector<Need>{});
-  return finish(begin, at(x).shape, y, std::move(inputs), {form(x)});
+  return finish(begin, at(x).shape, y, std::move(inputs));
 }
 
 int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
@@ -256,15 +257,7 @@ int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
   add_input(inputs, a.slot, needs);
   add_input(inputs, w.slot, needs);
   bool is_view = kind == CheckpointKind::identity;
-  if (!is_view && inputs.empty()) {
-    const Sizes& shape = at(x).shape;
-    Form by_captured{shape, elementwise_strides(shape, {form(x), form(captured)})};
-    std::vector<Form> alike;
-    if (kind == CheckpointKind::product) alike = {by_captured};
-    if (kind == CheckpointKind::nested) alike = {form(x), by_captured};
-    if (kind == CheckpointKind::in_place) alike = {form(x)};
-    return finish(begin, shape, y, {}, alike);
-  }
+  if (!is_view && inputs.empty()) return finish(begin, at(x).shape, y, {});
   int slot = record(begin, y, std::move(inputs), true);
   int result;
   if (is_view) {

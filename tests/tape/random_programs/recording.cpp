@@ -157,9 +157,8 @@ int Interpreter::record_derived(int begin, const std::vector<Scalar>& values, st
   return slot;
 }
 
-int Interpreter::finish(int begin, const Sizes& shape, const std::vector<Scalar>& values, std::vector<Input> inputs,
-                        const std::vector<Form>& alike) {
-  int result = make(shape, values, elementwise_strides(shape, alike));
+int Interpreter::finish(int begin, const Sizes& shape, const std::vector<Scalar>& values, std::vector<Input> inputs) {
+  int result = make(shape, values);
   if (int slot = record(begin, values, std::move(inputs))) assign_slot(result, slot);
   return result;
 }

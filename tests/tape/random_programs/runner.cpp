@@ -1,5 +1,6 @@
 #include "runner.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace reel_test::programs {

@@ -1,6 +1,3 @@
-#include <cstddef>
-#include <cstdlib>
-
 #include "sizes.h"
 
 #include <algorithm>
@@ -30,37 +27,6 @@ std::vector<std::size_t> broadcast_places(const Sizes& small, const Sizes& large
     places.push_back(static_cast<std::size_t>(place));
   }
   return places;
-}
-
-Sizes elementwise_strides(const Sizes& shape, const std::vector<Form>& operands) {
-  std::optional<std::vector<std::size_t>> found;
-  for (const Form& operand : operands) {
-    if (operand.shape != shape || count_of(shape) == 0) continue;
-    std::vector<std::size_t> order, own;
-    bool varies = false;
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      if (shape[axis] == 1) continue;
-      own.push_back(axis);
-      varies |= operand.strides[axis] != 0;
-      // In front of the axes of smaller strides, up to one that is larger; those of stride 0 are passed by.
-      std::size_t place = order.size();
-      for (std::size_t k = order.size(); k-- > 0;) {
-        std::int64_t before = std::abs(operand.strides[order[k]]), here = std::abs(operand.strides[axis]);
-        if (before == 0 || here == 0) continue;
-        if (before >= here) break;
-        place = k;
-      }
-      order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), axis);
-    }
-    if (!varies) continue;
-    if (order == own || (found && *found != order)) return row_major(shape);
-    found = order;
-  }
-  if (!found) return row_major(shape);
-  Sizes strides(shape.size(), 1);
-  std::int64_t step = 1;
-  for (std::size_t k = found->size(); k-- > 0; step *= shape[(*found)[k]]) strides[(*found)[k]] = step;
-  return strides;
 }
 
 std::optional<Sizes> reshaped(const Sizes& shape, const Sizes& strides, const Sizes& wanted) {

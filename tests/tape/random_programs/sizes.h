@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "program.h"
 
@@ -29,15 +28,6 @@ inline bool broadcasts_to(const Sizes& a, const Sizes& b) { return broadcast(a, 
 
 /// For each element of the large shape, in row-major order, the element of the small one that is broadcast to it.
 std::vector<std::size_t> broadcast_places(const Sizes& small, const Sizes& large);
-
-/// The sizes and strides of an operand.
-struct Form {
-  Sizes shape, strides;
-};
-
-/// The strides of an elementwise op's result: those of the operands of its shape, without gaps, if their axes have one
-/// order in memory; else row-major.
-Sizes elementwise_strides(const Sizes& shape, const std::vector<Form>& operands);
 
 /// The strides that show a view's elements under another shape, if there are any.
 std::optional<Sizes> reshaped(const Sizes& shape, const Sizes& strides, const Sizes& wanted);

@@ -10,7 +10,7 @@
 #include "../../../core/halves.h"
 #include "../../../core/iteration.h"
 #include "../../../core/threads/parallel.h"
-#include "../../../kernels/kernel_table.h"
+#include "../elementwise/elementwise.h"
 #include "../vector/half_rows.h"
 #include "../vector/streaming.h"
 #include "../vector/vector.h"
@@ -342,7 +342,7 @@ class StripLoop {
     View to = like_;
     to.dtype = view.dtype;
     to.data = copy.get();
-    cpu_kernel_table.copy(to, view);
+    copy_elements(to, view);
     view = to;
     return copy;
   }

@@ -38,13 +38,17 @@ void write_element_loss(Writer& w) {
   auto sub = [&](const std::string& a, const std::string& b) { return w.node("Sub", {a, b}); };
   auto mul = [&](const std::string& a, const std::string& b) { return w.node("Mul", {a, b}); };
   std::string x = w.in_as(0, dtype), t = w.in_as(1, dtype), one = w.scalar(1, dtype);
+  auto softplus = [&](const std::string& z) {
+    std::string decay = w.node("Exp", {w.node("Neg", {w.node("Abs", {z})})});
+    return w.node("Add", {w.node("Max", {z, w.scalar(0, dtype)}), w.node("Log", {w.node("Add", {one, decay})})});
+  };
   switch (static_cast<ElementLoss>(kind)) {
     case ElementLoss::squared: return w.result(mul(sub(x, t), sub(x, t)));
     case ElementLoss::absolute: return w.result(w.node("Abs", {sub(x, t)}));
     case ElementLoss::binary_cross_entropy:
       return w.result(sub(mul(sub(t, one), cut_log(w, sub(one, x))), mul(t, cut_log(w, x))));
     case ElementLoss::logits_cross_entropy:
-      return w.result(w.node("Add", {mul(sub(one, t), x), w.node("Softplus", {w.node("Neg", {x})})}));
+      return w.result(w.node("Add", {mul(sub(one, t), x), softplus(w.node("Neg", {x}))}));
     case ElementLoss::divergence: {
       std::string none = w.node("Equal", {t, w.scalar(0, dtype)});
       return w.result(mul(t, sub(w.node("Log", {w.node("Where", {none, one, t})}), x)));
