@@ -15,8 +15,6 @@ struct MemoryOrder {
   int axes[8];
   /// True if the axes are in their own order, as in a row-major tensor.
   bool is_logical = true;
-  /// True if all elements are one in memory.
-  bool is_repeated = true;
 
   MemoryOrder(const std::int64_t* dims, const std::int64_t* strides, int all) {
     for (int axis = 0; axis < all; ++axis) {
@@ -29,7 +27,6 @@ struct MemoryOrder {
         place = k;
       }
       is_logical &= place == rank;
-      is_repeated &= strides[axis] == 0;
       for (int k = rank++; k > place; --k) axes[k] = axes[k - 1];
       axes[place] = axis;
     }

@@ -53,12 +53,6 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   std::int64_t* dims = body->extents();
   std::int64_t* strides = dims + spec.rank;
   std::int64_t step = 1;
-  if (spec.strides) {
-    std::copy_n(spec.dims, spec.rank, dims);
-    std::copy_n(spec.strides, spec.rank, strides);
-    body->contiguous = false;
-    return;
-  }
   for (int i = spec.rank; i-- > 0;) {
     dims[i] = spec.dims[i];
     strides[i] = step;

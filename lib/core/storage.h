@@ -95,7 +95,6 @@ struct OutputSpec {
   DType dtype;
   Device device;
   const Body* like = nullptr;             ///< a contiguous tensor of that shape, if there is one
-  const std::int64_t* strides = nullptr;  ///< without gaps, on the CPU; null: row-major
 
   OutputSpec(const Shape& shape, DType dtype, Device device)
       : dims(shape.data()), rank(shape.rank()), dtype(dtype), device(device) {}
@@ -103,7 +102,7 @@ struct OutputSpec {
       : dims(like.dims), rank(like.rank), dtype(dtype), device(like.device), like(like.contiguous ? &like : nullptr) {}
 };
 
-/// Allocates an uninitialised tensor, contiguous unless the spec has strides.
+/// Allocates an uninitialised contiguous tensor.
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
 

@@ -86,8 +86,10 @@ void accumulate_gradients(Gradient& g) {
       return {composed_losses(kind, widened(in[0]), widened(in[1]), parameter)};
     });
   const Tensor &d = g.output(), &x = g.saved_input(0), &t = g.saved_input(1);
+  // In a batch an operand that all examples share is broadcast.
   auto fused = [&](const Tensor& by, const Tensor& other) {
-    return invoke(element_loss_gradient_op, {&d, &by, &other}, {by.body(), by.dtype()}, g.where(), g.attribute_bytes());
+    return invoke(element_loss_gradient_op, {&d, &by, &other}, {d.shape(), by.dtype(), by.device()}, g.where(),
+                  g.attribute_bytes());
   };
   if (g.wants(0)) g.accumulate(0, fused(x, t));
   if (!g.wants(1)) return;

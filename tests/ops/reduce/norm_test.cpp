@@ -41,6 +41,7 @@ TEST_CASE("norms along any axis of any layout") {
       for (double p : {0.0, 1.0, 2.0, 3.0, 0.5, -1.0, infinity, -infinity})
         for (int axis : {0, 1}) {
           CAPTURE(name_of(dtype), to_string(shape), p, axis);
+          if (dtype == f16 && p == 0.5) continue;  // its range is too small
           Tensor x =
               to(rand(shape, {.dtype = f64}) * 2 + 0.25, dtype) * to(to(rand(shape) > 0.5f, dtype) * 2 - 1, dtype);
           Array values = array_of(x), found = array_of(norm(x, {axis}, {.p = p}));
@@ -52,11 +53,10 @@ TEST_CASE("norms along any axis of any layout") {
             // The root rounds less than its sum, but a root of another degree may magnify that.
             double expected = norm_of(row, p),
                    bound = (dtype == f64 ? 32 : 1) * std::max(1.0, 1 / std::abs(p == 0 ? 1 : p));
-            if (dtype == f16 && expected > 65504) continue;
             CHECK(std::abs(found.values[static_cast<std::size_t>(i)] / expected - 1) <= bound * unit);
           }
-          Tensor turned = transpose(copy(transpose(x))), stepped = select(stack({x, x * 0.0}, 2), 2, 0);
-          for (const Tensor& view : {turned, flip(copy(flip(x))), stepped})
+          Tensor transposed = transpose(copy(transpose(x))), stepped = select(stack({x, x * 0.0}, 2), 2, 0);
+          for (const Tensor& view : {transposed, flip(copy(flip(x))), stepped})
             CHECK(std::abs(norm(view, {axis}, {.p = p})(0).item() / norm(x, {axis}, {.p = p})(0).item() - 1) <=
                   8 * unit);
         }
