@@ -94,7 +94,7 @@ struct OutputSpec {
   int rank;
   DType dtype;
   Device device;
-  const Body* like = nullptr;             ///< a contiguous tensor of that shape, if there is one
+  const Body* like = nullptr;  ///< a contiguous tensor of that shape, if there is one
 
   OutputSpec(const Shape& shape, DType dtype, Device device)
       : dims(shape.data()), rank(shape.rank()), dtype(dtype), device(device) {}

@@ -45,8 +45,7 @@ template <const OpInfo& fused, Tensor (*composed)(const Tensor& d, const Tensor&
 void accumulate_gradient(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0);
   if (!g.recording())
-    return g.accumulate(
-        0, invoke(fused, {&d, &x}, {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
+    return g.accumulate(0, invoke(fused, {&d, &x}, {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
   const auto& [first, second] = g.attributes<ActivationAttributes>();
   g.accumulate(0, composed(d, x, first, second));
 }

@@ -87,8 +87,7 @@ inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) 
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body& x = a.tensor()->body();
     if (same_form(x, b.tensor()->body()) && is_floating(x.dtype)) [[likely]]
-      return invoke(op, {a.tensor(), b.tensor()},
-                    {x, types == Types::comparison ? DType::boolean : x.dtype},
+      return invoke(op, {a.tensor(), b.tensor()}, {x, types == Types::comparison ? DType::boolean : x.dtype},
                     a.location());
   }
   return binary_general(op, a, b, types);

@@ -131,7 +131,8 @@ TEST_CASE("every elementwise op names an undefined operand and shapes that do no
   // Rows of losses compute operands from their inputs; tests/ops/loss_test.cpp has their bad input.
   std::set<std::string_view> elementwise;
   for (const debug::OpDescription& op : debug::ops())
-    if (op.batching == "elementwise" && op.family != "create" && op.family != "loss" && !op.internal) elementwise.insert(op.name);
+    if (op.batching == "elementwise" && op.family != "create" && op.family != "loss" && !op.internal)
+      elementwise.insert(op.name);
   std::set<std::string> seen;
   for (const Row& row : table()) {
     if (!elementwise.contains(row.op) || !seen.insert(row.op).second) continue;
