@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../record/tape_list.h"
 
@@ -109,7 +110,7 @@ AutocastScope::AutocastScope(DType dtype, Location where) {
   if (!is_floating(dtype) || dtype == DType::f64)
     detail::fail<DTypeError>("autocast", where, "takes bf16 or f16, or f32 to switch an outer scope off, not {}",
                              name_of(dtype));
-  casts_ = std::make_unique<detail::Casts>(dtype);
+  casts_ = detail::with_memory_error("autocast", where, [&] { return std::make_unique<detail::Casts>(dtype); });
   context.tapes->scopes().begin(context, {this, detail::Setting::autocast, dtype != DType::f32, casts_.get()});
 }
 
