@@ -32,6 +32,15 @@ double norm_of(const std::vector<double>& x, double p) {
 
 }  // namespace
 
+TEST_CASE("zeros add nothing to a norm of a small power") {
+  for (DType dtype : {f32, f64})
+    for (double p : {0.01, 0.5, 3.0}) {
+      CAPTURE(name_of(dtype), p);
+      Tensor x = concat({full({1}, 2.0, {.dtype = dtype}), zeros({1000}, {.dtype = dtype})});
+      CHECK(norm(x, all_axes, {.p = p}).item() == Approx(2));
+    }
+}
+
 TEST_CASE("norms along any axis of any layout") {
   CAPTURE(seed);
   manual_seed(seed);

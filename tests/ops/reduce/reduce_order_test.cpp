@@ -156,6 +156,26 @@ TEST_CASE("reductions of views in any order of axes are those of their elements"
       }
 }
 
+TEST_CASE("several long lines are reduced as each of them is alone") {
+  manual_seed(seed);
+  using Reduce = Tensor (*)(const Tensor&);
+  for (std::int64_t length : {2047, 2048, 2049, 4095, 4096, 5000}) {
+    Tensor x = randn({7, length}) * 0.1 + 1.0;
+    for (Reduce reduce :
+         {Reduce([](const Tensor& v) { return sum(v, -1); }), Reduce([](const Tensor& v) { return prod(v, -1); }),
+          Reduce([](const Tensor& v) { return to(argmax(v, -1), f64); }),
+          Reduce([](const Tensor& v) { return var(v, -1); }), Reduce([](const Tensor& v) { return norm(v, -1); }),
+          Reduce([](const Tensor& v) { return norm(v, -1, {.p = 3}); }),
+          Reduce([](const Tensor& v) { return logsumexp(v, -1); })}) {
+      Tensor together = reduce(x);
+      for (int i = 0; i < 7; ++i) {
+        CAPTURE(length, i);
+        CHECK(same_bits(together(i), reduce(x(i))));
+      }
+    }
+  }
+}
+
 TEST_CASE("the bits of a sum depend on neither strides nor outer axes") {
   INFO("seed " << seed);
   std::mt19937 random(seed);

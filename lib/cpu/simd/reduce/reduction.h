@@ -146,7 +146,7 @@ class ReductionPlan {
   /// With fewer elements than this, a call per group would cost more than a copy to beside those of other groups.
   static constexpr std::int64_t few_elements = 32;
 
-  static constexpr std::int64_t most_folded = 128;
+  static constexpr std::int64_t most_folded = 128, long_line = 2048;
 
   // Adjacent results: columns of one group, or all columns of some groups.
   struct Chunk {
@@ -181,7 +181,7 @@ class ReductionPlan {
   // By how much an operation folds columns: long lines by more, unless it takes them in registers.
   template <class Op, class Wide>
   std::int64_t fold_of(const Op&) const {
-    return is_line_ && rows_.count() >= 2048 && !takes_lines<Op, Wide> ? most_folded : fold_;
+    return is_line_ && rows_.count() >= long_line && !takes_lines<Op, Wide> ? most_folded : fold_;
   }
   template <class Op, class Wide>
   static constexpr bool takes_lines = requires(Op op, const Wide* x) { op.take_line(x, 0, 0, 0); };
@@ -194,7 +194,7 @@ class ReductionPlan {
     is_line_ = width == 1 && !takes_groups_;
     if (is_line_) fold_ = line_columns;
     // The cost of a fold grows with its width.
-    std::int64_t folded = count * width < 2048 ? line_columns : most_folded;
+    std::int64_t folded = count * width < long_line ? line_columns : most_folded;
     if (width > 1 && !takes_groups_)
       while (2 * fold_ * width <= folded && 2 * fold_ <= count / 4) fold_ *= 2;
     plain_ = rows_.is_even() && columns_.is_even() && columns_.stride() == 1 && (fold_ == 1 || rows_.stride() == width);
@@ -207,7 +207,8 @@ class ReductionPlan {
       chunks_in_group_ = (width + chunk_width_ - 1) / chunk_width_;
     } else {
       std::int64_t some = tile_elements / (length_ * width) + 1;
-      batch_ = std::clamp<std::int64_t>(some, 1, most_columns / (width * fold_));
+      std::int64_t columns = is_line_ && count >= long_line ? most_folded : width * fold_;
+      batch_ = std::clamp<std::int64_t>(some, 1, most_columns / columns);
     }
     chunks_ = chunks_in_group_ > 1 ? groups_.count() * chunks_in_group_ : (groups_.count() + batch_ - 1) / batch_;
   }

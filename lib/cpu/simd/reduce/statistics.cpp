@@ -190,7 +190,8 @@ void powers(double* to, const double* rows, std::int64_t stride, std::int64_t co
     for (std::int64_t j = 0; j < columns; j += V::lanes) {
       std::int64_t here = std::min(V::lanes, columns - j);
       V x = abs(V::load(rows + j, here)) * V::load(factor + j, here);
-      exp_for_f32(exponent * log_for_f32(V(hn::Max(x.raw, tiny.raw)))).store(to + j, here);
+      V y = exp_for_f32(exponent * log_for_f32(V(hn::Max(x.raw, tiny.raw))));
+      select(x == V(0), V(0), y).store(to + j, here);  // a small power of `tiny` is large
     }
 }
 
