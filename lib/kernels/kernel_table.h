@@ -87,9 +87,9 @@ struct KernelTable {
   void (*logcumsumexp)(const View& out, const View& x, int axis);
   /// y_i = b_i + a_i y_(i − 1), or y_(i + 1) if `backwards`; all of one floating dtype.
   void (*recurrence)(const View& out, const View& a, const View& b, int axis, bool backwards);
-  /// Replaces ranks, contiguous i64 (…, K), by the indices of the elements of these ranks in the rows of (…, N), in ascending
-  /// order. A row that has NaN gives the index of the first; but a rank of −1 − r stands for r where NaN are the largest.
-  UnaryKernel places_of_ranks;
+  /// The indices, contiguous i64 (…, K), of the elements of K ≤ 2 ranks in the rows of (…, N), in ascending order. A row that
+  /// has NaN gives the index of the first; but a rank of −1 − r stands for r where NaN are the largest.
+  void (*places_of_ranks)(const View& out, const View& x, const std::int64_t (&ranks)[2]);
   /// The product of (…, M, K) and (…, K, N); the leading axes broadcast.
   void (*matmul)(const View& out, const View& a, const View& b, ParameterVersion version_of_b);
   /// sum += a b, f32 or f64; `sum` is contiguous.

@@ -72,9 +72,9 @@ std::int64_t place_of(const K* keys, K key, std::int64_t skipped) {
   return place;
 }
 
-// Replaces the ranks by places.
 template <class T>
-void find_places(std::int64_t* places, std::int64_t wanted, const Row<T>& row, Key<T>* keys) {
+void find_places(std::int64_t* places, const std::int64_t* ranks, std::int64_t wanted, const Row<T>& row,
+                 Key<T>* keys) {
   using K = Key<T>;
   std::int64_t count = row.size, known = -1, not_a_number = count;
   bool has_nan = false;
@@ -85,7 +85,7 @@ void find_places(std::int64_t* places, std::int64_t wanted, const Row<T>& row, K
   if (has_nan && !std::is_integral_v<T>) not_a_number = std::find(keys, keys + count, ~K(0)) - keys;
   Ranked<K> found{};
   for (std::int64_t k = 0; k < wanted; ++k) {
-    std::int64_t rank = places[k];
+    std::int64_t rank = ranks[k];
     if (rank >= 0 && not_a_number < count) {
       places[k] = not_a_number;
       continue;
@@ -98,7 +98,7 @@ void find_places(std::int64_t* places, std::int64_t wanted, const Row<T>& row, K
   }
 }
 
-void places_of_ranks(const View& out, const View& x) {
+void places_of_ranks(const View& out, const View& x, const std::int64_t (&ranks)[2]) {
   if (out.numel == 0) return;
   std::int64_t count = x.dims[x.rank - 1], rows = x.numel / count, wanted = out.dims[x.rank - 1];
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
@@ -107,7 +107,7 @@ void places_of_ranks(const View& out, const View& x) {
       for (std::int64_t row = begin; row < end; ++row) {
         std::int64_t offset = 0, rest = row;
         for (int axis = x.rank - 1; axis-- > 0; rest /= x.dims[axis]) offset += rest % x.dims[axis] * x.strides[axis];
-        find_places(out.as<std::int64_t>() + row * wanted, wanted,
+        find_places(out.as<std::int64_t>() + row * wanted, ranks, wanted,
                     Row<T>{x.as<const T>() + offset, count, x.strides[x.rank - 1], 0}, keys.get());
       }
     });

@@ -103,19 +103,8 @@ constexpr OpInfo places_of_ranks_op{
     .name = "places_of_ranks",
     .forward =
         [](Call& call) {
-          const Body& places = call.output();
-          std::int64_t step = places.dims[places.rank - 1], sizes[max_rank];
-          View one = places;
-          std::copy_n(places.dims, places.rank, sizes);
-          sizes[places.rank - 1] = 1;
-          one.dims = sizes;
-          one.numel /= step;
-          one.contiguous = step == 1;
-          for (std::int64_t k = 0; k < step; ++k) {
-            one.data = places.as<std::int64_t>() + k;
-            kernels(places.device).fill(one, 0, call.attributes<RankAttributes>().ranks[k]);
-          }
-          kernels(places.device).places_of_ranks(places, call.input(0));
+          const auto& [ranks] = call.attributes<RankAttributes>();
+          kernels(call.output().device).places_of_ranks(call.output(), call.input(0), ranks);
         },
     .joining = by_leading_axes,
     .internal = true,

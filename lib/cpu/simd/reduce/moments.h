@@ -90,15 +90,6 @@ void for_each_vector(std::int64_t count, F f, Store = {}) {
         i, [=](const W* from) { return V::load(from, rest); }, [=](V v, W* to) { v.store(to, rest); });
 }
 
-template <class W>
-double sum_of_lanes(Vector<W> v) {
-  W lanes[Vector<W>::lanes];
-  v.store(lanes);
-  for (std::int64_t width = Vector<W>::lanes / 2; width > 0; width /= 2)
-    for (std::int64_t j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-  return static_cast<double>(lanes[0]);
-}
-
 /// A vector of partial sums.
 template <class W>
 struct Sum {

@@ -48,13 +48,4 @@ HWY_INLINE Vector<float> exp_below(Vector<float> x) {
   return all_near ? y : select(near, y, V(0));
 }
 
-template <class T>
-T sum_of_lanes(Vector<T> v) {
-  T each[Vector<T>::lanes];
-  v.store(each);
-  for (std::int64_t width = Vector<T>::lanes / 2; width > 0; width /= 2)
-    for (std::int64_t j = 0; j < width; ++j) each[j] += each[j + width];
-  return each[0];
-}
-
 }  // namespace reel::detail::inline REEL_TARGET

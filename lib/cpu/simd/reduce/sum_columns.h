@@ -157,7 +157,7 @@ class SumColumns {
       for (int p = 0; p < parts; ++p) sums[p] = whole(V(total_[p]), V(lost_[p])).raw;
       for (int half = parts / 2; half >= 1; half /= 2)
         for (int p = 0; p < half; ++p) sums[p] = (V(sums[p]) + V(sums[p + half])).raw;
-      return join_lanes(V(sums[0]), [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
+      return sum_of_lanes(V(sums[0]));
     }
 
    private:

@@ -209,6 +209,11 @@ T join_lanes(Vector<T> v, Join join) {
   }
 }
 
+template <class T>
+T sum_of_lanes(Vector<T> v) {
+  return join_lanes(v, [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
+}
+
 // Computes f32 by way of f64, for functions that lose too many digits otherwise: both halves of a vector, or its single
 // element. For a vector of one element Highway has no halves, hence the dependent names.
 
