@@ -121,7 +121,7 @@ void arg_extreme(const View& out, const View& x);
 // The index counts in row-major order, which several axes may not have in memory.
 template <bool largest>
 void arg_extreme_of_copy(const View& out, const View& x) {
-  auto bytes = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(x.numel) * size_of(x.dtype));
+  CachedSpace<std::byte> bytes(x.numel * static_cast<std::int64_t>(size_of(x.dtype)));
   std::int64_t strides[8], stride = 1;
   for (int axis = x.rank; axis-- > 0; stride *= x.dims[axis]) strides[axis] = stride;
   View copy = x;

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <memory>
+#include <optional>
 #include <type_traits>
 
 #include "../../../core/halves.h"
 #include "../../../core/iteration.h"
 #include "../../../core/threads/parallel.h"
+#include "../../cached_space.h"
 #include "../elementwise/elementwise.h"
 #include "../vector/half_rows.h"
 #include "../vector/streaming.h"
@@ -288,14 +289,14 @@ class StripLoop {
     buffers_ = writes && (streams_ || !std::is_same_v<T, W>);
   }
   void run(const View* const (&inputs)[input_count]) const {
-    std::unique_ptr<std::byte[]> copies[input_count];
+    std::optional<CachedSpace<std::byte>> copies[input_count];
     View views[input_count + 1] = {like_};
     const View* pointers[input_count + 1] = {&views[0]};
     StripInput starts[input_count];
     for (int k = 0; k < input_count; ++k) {
       View& view = views[k + 1] = *inputs[k];
       pointers[k + 1] = &view;
-      if (!slices_.fit<W>(view)) copies[k] = copied(view);
+      if (!slices_.fit<W>(view)) copy_view(view, copies[k]);
       auto size = static_cast<std::int64_t>(size_of(view.dtype));
       starts[k] = {view.as<std::byte>(), view.rank > 0 ? view.strides[view.rank - 1] : 0, size};
     }
@@ -304,7 +305,7 @@ class StripLoop {
     std::int64_t groups = (slices_.inner + width_ - 1) / width_, group_elements = slices_.length * width_;
     std::int64_t grain = std::max<std::int64_t>(parallel_grain / group_elements, 1);
     parallel_for(slices_.count * groups, grain, [&](std::int64_t begin, std::int64_t end) {
-      auto buffer = std::make_unique_for_overwrite<W[]>(static_cast<std::size_t>(buffers_ ? group_elements : 0));
+      CachedSpace<W> buffer(buffers_ ? group_elements : 0);
       std::int64_t slice = begin / groups, last = (end + groups - 1) / groups;
       outer.for_each_part(slice, last, [&](const std::int64_t* offsets, std::int64_t count) {
         StripInput from[input_count];
@@ -337,14 +338,13 @@ class StripLoop {
   bool folds() const { return slices_.folds<W>(); }
 
   // Moves a view to a copy in the layout of the results.
-  std::unique_ptr<std::byte[]> copied(View& view) const {
-    auto copy = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(view.numel) * size_of(view.dtype));
+  void copy_view(View& view, std::optional<CachedSpace<std::byte>>& copy) const {
+    copy.emplace(view.numel * static_cast<std::int64_t>(size_of(view.dtype)));
     View to = like_;
     to.dtype = view.dtype;
-    to.data = copy.get();
+    to.data = copy->get();
     copy_elements(to, view);
     view = to;
-    return copy;
   }
 
   template <class S>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "../../../core/convert.h"
 #include "../../../core/memory_order.h"
 #include "../../../core/threads/parallel.h"
+#include "../../cached_space.h"
 #include "../elementwise/elementwise.h"
 #include "tile.h"
 
@@ -87,7 +87,7 @@ void in_memory_order(const View& out, const View& x, Reduce reduce) {
   results.dims = kept_dims;
   results.strides = kept_strides;
   if (kept_in_order) return reduce(results, sorted);
-  auto bytes = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(out.numel) * size_of(out.dtype));
+  CachedSpace<std::byte> bytes(out.numel * static_cast<std::int64_t>(size_of(out.dtype)));
   results.data = bytes.get();
   reduce(results, sorted);
   results.rank = out.rank;
