@@ -81,8 +81,8 @@ void store_narrowed(void* to, const void* buffer, std::int64_t step, std::int64_
 }
 
 // Panels of an input whose elements are adjacent along another axis than the result's: as high as a line of memory has f32,
-// and wide enough for a loop's call to cost little.
-constexpr std::int64_t panel_height = 16, panel_width = 128;
+// and wide enough for a loop's call to cost little, but few enough bytes for the stack of a fibre.
+constexpr std::int64_t panel_height = 16, panel_width = 64;
 
 template <class T>
 void load_panel(void* panel, const void* from, std::int64_t step, std::int64_t height, std::int64_t width) {
