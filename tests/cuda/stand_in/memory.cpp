@@ -16,6 +16,9 @@ namespace {
 constexpr std::size_t space_bytes = std::size_t{8} << 40;
 // Between allocations, so that the end of one is not the start of the next.
 constexpr std::size_t alignment = 512;
+// The lower half of the first address. An argument of four bytes, and a stale half of an address behind it, which nothing
+// reads, would be taken for an address if numbers like 0 and 1 were lower halves.
+constexpr std::uintptr_t lower_half = 0x5a000000;
 
 struct Memory {
   std::uintptr_t spaces[device_count], next[device_count];
@@ -27,7 +30,7 @@ struct Memory {
       void* space = mmap(nullptr, space_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (space == MAP_FAILED) throw std::bad_alloc();
       spaces[device] = reinterpret_cast<std::uintptr_t>(space);
-      next[device] = (spaces[device] + alignment) / alignment * alignment;
+      next[device] = (((spaces[device] >> 32) + 1) << 32) + lower_half;
     }
   }
 };
