@@ -24,6 +24,7 @@ struct LinearAlgebraKernels {
   std::int64_t (*cholesky)(const View& out, const View& a);
   /// A has at least as many rows as columns.
   void (*qr)(const View& q, const View& r, const View& a);
+  /// Vectors are not wanted if their views have no data, here and in `eigh`.
   std::int64_t (*svd)(const View& u, const View& s, const View& vh, const View& a);
   std::int64_t (*eigh)(const View& values, const View& vectors, const View& a);
   /// out = c + a b of single matrices of any strides, but `out` is contiguous; null if no fused kernel exists.

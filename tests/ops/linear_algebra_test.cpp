@@ -76,6 +76,9 @@ TEST_CASE("gradients of factors of equal values are those of what does not depen
   Tape other;
   other.watch(a);
   CHECK(furthest(other.gradient(sum(eigh(a).values), a), identity(3)) < 1e-14);
+  Tape third;
+  third.watch(a);
+  CHECK(furthest(third.gradient(sum(svdvals(a)) + sum(eigvalsh(a)), a), 2 * identity(3)) < 1e-14);
 }
 
 TEST_CASE("matrices without a solution are named") {
@@ -93,7 +96,9 @@ TEST_CASE("matrices without a solution are named") {
       Bad("cholesky: the matrix is not positive definite", [&] { cholesky(unwell); }),
       Bad("cholesky: the matrix is not positive definite", [&] { cholesky(-good); }),
       Bad("svd: the matrix holds NaN or infinity", [&] { svd(unwell); }),
+      Bad("svdvals: the matrix holds NaN or infinity", [&] { svdvals(unwell); }),
       Bad("eigh: the matrix holds NaN or infinity", [&] { eigh(good * HUGE_VALF); }),
+      Bad("eigvalsh: the matrix holds NaN or infinity", [&] { eigvalsh(good * HUGE_VALF); }),
   });
   Tape tape;
   tape.watch(bad);
@@ -121,6 +126,8 @@ TEST_CASE("bad operands of linear algebra are refused") {
       Bad("logdet: takes square matrices, not (2, 3) f32", [&] { logdet(wide); }),
       Bad("cholesky: takes square matrices, not (2, 3) f32", [&] { cholesky(wide); }),
       Bad("eigh: takes square matrices, not (2, 3) f32", [&] { eigh(wide); }),
+      Bad("eigvalsh: takes square matrices, not (2, 3) f32", [&] { eigvalsh(wide); }),
+      Bad("svdvals: takes matrices, in the last two axes, not (3,) f32", [&] { svdvals(vector); }),
       Bad("qr: takes matrices, in the last two axes, not (3,) f32", [&] { qr(vector); }),
       Bad("svd: takes matrices, in the last two axes, not () f32", [&] { svd(ones({})); }),
   });

@@ -148,8 +148,10 @@ void add_linear_algebra_peers(Peers& peers) {
   };
   peers["cholesky"] = [](Tensors x, Given) { return at::linalg_cholesky(symmetric(x[0])); };
   peers["eigh"] = eigh;
+  peers["eigvalsh"] = [](Tensors x, Given) { return at::linalg_eigvalsh(symmetric(x[0])); };
   peers["qr"] = qr;
   peers["svd"] = svd;
+  peers["svdvals"] = [](Tensors x, Given) { return at::linalg_svdvals(shifted(x[0])); };
   // Through f64, since its own solve broadcasts no matrices.
   peers["solve"] = [](Tensors x, Given) {
     return at::matmul(at::linalg_inv(shifted(x[0]).to(at::kDouble)), x[1].to(at::kDouble)).to(x[0].scalar_type());

@@ -383,9 +383,10 @@ std::int64_t svd(const View& u, const View& s, const View& vh, const View& a) {
       turn(given.get(), a.as<T>(), count, rows, n, faults.get());
     factor_svd(given.get(), left.get(), values.get(), right.get(), rows, n, count, unsolved.get());
     unsolved.report(Fault::not_finite);
+    for_each(s.numel, Convert<T, double>{s.as<T>(), values.get(), 1, nullptr});
+    if (!u.data) return;
     VectorSeries columns{left.get(), rows * n, rows, rows, 1}, lines{right.get(), n * n, 1, n, n};
     for_each(count * n, TurnVectors{wide ? lines : columns, wide ? columns : lines, n});
-    for_each(s.numel, Convert<T, double>{s.as<T>(), values.get(), 1, nullptr});
     if (wide) {
       for_each(vh.numel, Convert<T, double>{vh.as<T>(), left.get(), 1, nullptr});
       for_each(u.numel, Convert<T, double>{u.as<T>(), right.get(), 1, nullptr});
@@ -409,8 +410,9 @@ std::int64_t eigh(const View& values, const View& vectors, const View& a) {
     turn(given.get(), a.as<T>(), count, n, n, faults.get());
     factor_eigh(given.get(), rising.get(), n, count, unsolved.get());
     unsolved.report(Fault::not_finite);
-    for_each(count * n, TurnVectors{{given.get(), n * n, n, n, 1}, {}, n});
     for_each(values.numel, Convert<T, double>{values.as<T>(), rising.get(), 1, nullptr});
+    if (!vectors.data) return;
+    for_each(count * n, TurnVectors{{given.get(), n * n, n, n, 1}, {}, n});
     turn(vectors.as<T>(), given.get(), count, n, n);
   });
   return -1;

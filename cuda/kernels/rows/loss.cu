@@ -208,6 +208,7 @@ void mean_of_targets(const View& mean, const View& count, const View& losses, co
 }
 
 constexpr LossKernels loss_kernels{
+    .elements = {},
     .cross_entropy = cross_entropy,
     .cross_entropy_gradient = cross_entropy_gradient,
     .nll_loss = nll_loss,

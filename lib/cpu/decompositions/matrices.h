@@ -25,13 +25,17 @@ std::int64_t factor_qr(MatrixRange range, const View& q, const View& r, const Vi
 std::int64_t factor_svd(MatrixRange range, const View& u, const View& s, const View& vh, const View& a) noexcept;
 std::int64_t factor_eigh(MatrixRange range, const View& values, const View& vectors, const View& a) noexcept;
 
-/// The matrices of a batch, stored contiguously.
+/// The matrices of a batch, stored contiguously; none if the view has no data.
 template <class T>
 struct Matrices {
   T* first;
-  std::int64_t rows, columns;
+  std::int64_t rows = 0, columns = 0;
 
-  explicit Matrices(const View& x) : first(x.as<T>()), rows(x.dims[x.rank - 2]), columns(x.dims[x.rank - 1]) {}
+  explicit Matrices(const View& x) : first(x.as<T>()) {
+    if (!first) return;
+    rows = x.dims[x.rank - 2];
+    columns = x.dims[x.rank - 1];
+  }
   Eigen::Map<RowMatrix<T>> operator[](std::int64_t i) const {
     return {first + i * rows * columns, static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns)};
   }

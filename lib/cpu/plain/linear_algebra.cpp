@@ -45,7 +45,7 @@ template <auto kernel, int place, class... Operands>
 std::int64_t checked(Operands... operands) {
   auto all = std::forward_as_tuple(operands...);
   const View &out = std::get<0>(all), &a = std::get<place>(all);
-  if (out.numel == 0 || a.numel == 0) return -1;
+  if ((out.rank > 0 && out.numel == 0) || a.numel == 0) return -1;
   auto run = decompositions("linear algebra", {}).*kernel;
   return first_fault(a, [&](MatrixRange range) { return run(range, operands...); });
 }

@@ -171,8 +171,54 @@ Eigh eigh(const Arg& a) {
   return {values, vectors};
 }
 
+// svdvals and eigvalsh compute no vectors: their gradients do.
+// svdvals: da = u diag(ds) vh
+
+constexpr OpInfo svdvals_op{
+    .name = "svdvals",
+    .forward =
+        [](Call& call) {
+          check_matrix(call, linear_algebra_kernels(call).svd({}, call.output(), {}, call.input(0)), not_finite);
+        },
+    .gradient =
+        [](Gradient& g) {
+          auto [u, s, vh] = svd(g.saved_input(0));
+          g.accumulate(0, matmul(u * as_row(g.output()), vh));
+        },
+    .saves_input_for = {inputs({0})},
+    .joining = by_matrices,
+};
+
+Tensor svdvals(const Arg& a) {
+  Tensor given = contiguous_if_needed(Arg(matrices_of(svdvals_op.name, a), a.location()));
+  std::int64_t size = std::min(given.size(-2), given.size(-1));
+  return run_with<1>(svdvals_op, given, {with_batch(given, {size})}, a.location())[0];
+}
+
+// eigvalsh: da = v diag(dw) vᵀ
+
+constexpr OpInfo eigvalsh_op{
+    .name = "eigvalsh",
+    .forward =
+        [](Call& call) {
+          check_matrix(call, linear_algebra_kernels(call).eigh(call.output(), {}, call.input(0)), not_finite);
+        },
+    .gradient =
+        [](Gradient& g) {
+          Tensor v = eigh(g.saved_input(0)).vectors;
+          g.accumulate(0, matmul(v * as_row(g.output()), transpose(v)));
+        },
+    .saves_input_for = {inputs({0})},
+    .joining = by_matrices,
+};
+
+Tensor eigvalsh(const Arg& a) {
+  Tensor given = contiguous_if_needed(Arg(square_matrices_of(eigvalsh_op.name, a), a.location()));
+  return run_with<1>(eigvalsh_op, given, {with_batch(given, {given.size(-1)})}, a.location())[0];
+}
+
 OpList detail::decompose_ops() {
-  static constexpr const OpInfo* ops[] = {&cholesky_op, &qr_op, &svd_op, &eigh_op};
+  static constexpr const OpInfo* ops[] = {&cholesky_op, &qr_op, &svd_op, &svdvals_op, &eigh_op, &eigvalsh_op};
   return ops;
 }
 

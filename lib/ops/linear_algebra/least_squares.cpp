@@ -84,7 +84,7 @@ Tensor matrix_rank(const Arg& a, RankTolerance tolerance) {
   OpScope caller(a.location(), "matrix_rank");
   check_tolerance("matrix_rank", tolerance, a.location());
   NoRecord pause;  // a rank has no gradient
-  return count_nonzero(above(matrices, svd(matrices).s, tolerance), -1);
+  return count_nonzero(above(matrices, svdvals(matrices), tolerance), -1);
 }
 
 Tensor pinv(const Arg& a, RankTolerance tolerance) {

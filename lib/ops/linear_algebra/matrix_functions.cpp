@@ -21,11 +21,11 @@ namespace {
 
 Tensor norm_of(const Tensor& a, MatrixNorm norm) {
   switch (norm) {
-    case MatrixNorm::nuclear: return sum(svd(a).s, -1);
+    case MatrixNorm::nuclear: return sum(svdvals(a), -1);
     case MatrixNorm::one: return max(sum(abs(a), -2), -1);
     case MatrixNorm::minus_one: return min(sum(abs(a), -2), -1);
-    case MatrixNorm::two: return max(svd(a).s, -1);
-    case MatrixNorm::minus_two: return min(svd(a).s, -1);
+    case MatrixNorm::two: return max(svdvals(a), -1);
+    case MatrixNorm::minus_two: return min(svdvals(a), -1);
     case MatrixNorm::infinity: return max(sum(abs(a), -1), -1);
     case MatrixNorm::minus_infinity: return min(sum(abs(a), -1), -1);
     default: return reel::norm(a, {-2, -1});

@@ -205,6 +205,13 @@ Matrix leading_vectors(const Matrix& gram, std::int64_t count) {
   return vectors;
 }
 
+Results singular_values_of(const Matrix& a) {
+  Results values = spectrum_of(a.rows < a.columns ? product(a, transposed(a)) : product(transposed(a), a)).values;
+  std::reverse(values.begin(), values.end());
+  for (double& value : values) value = std::sqrt(value);
+  return values;
+}
+
 std::vector<Part> square_parts() {
   return {
       {"inv", 0, [](auto& a) { return inv(a); }, same_shape,
@@ -223,6 +230,8 @@ std::vector<Part> square_parts() {
       {"cholesky", 0, [](auto& a) { return cholesky(a); }, same_shape,
        [](const Matrix& a) { return triangle_of(a).values; }, true},
       {"eigh values", 0, [](auto& a) { return eigh(a).values; }, value_shape,
+       [](const Matrix& a) { return spectrum_of(a).values; }, true},
+      {"eigvalsh", 0, [](auto& a) { return eigvalsh(a); }, value_shape,
        [](const Matrix& a) { return spectrum_of(a).values; }, true},
       {"eigh vectors", 1, [](auto& a) { return square(eigh(a).vectors); }, same_shape,
        [](const Matrix& a) { return squares(spectrum_of(a).vectors); }, true, vector_ulps},
@@ -255,13 +264,8 @@ std::vector<Part> rectangular_parts() {
        },
        same_shape, [](const Matrix& a) { return a.values; }},
       {"svd values", 1, [](auto& a) { return svd(a).s; }, value_shape,
-       [](const Matrix& a) {
-         Results values =
-             spectrum_of(a.rows < a.columns ? product(a, transposed(a)) : product(transposed(a), a)).values;
-         std::reverse(values.begin(), values.end());
-         for (double& value : values) value = std::sqrt(value);
-         return values;
-       }},
+       singular_values_of},
+      {"svdvals", 0, [](auto& a) { return svdvals(a); }, value_shape, singular_values_of},
       {"svd u", 2, [](auto& a) { return square(svd(a).u); },
        [](const Shape& x) {
          return with_batch(x, {x[-2], std::min(x[-2], x[-1])});
