@@ -98,18 +98,33 @@ struct Sum {
   void add_product(Vector<W> a, Vector<W> b) { lanes = multiply_add(a, b, lanes); }
 };
 
-/// Adds terms over up to a piece: `terms(sums, i, load)` adds those at i to each of `sum_count` sums, and `load`
-/// returns zeros behind the end. Four independent sums hide the latency of additions.
+/// Loads whole vectors, or the first `rest` elements of one and zeros behind them.
+template <class W>
+struct WholeVector {
+  Vector<W> operator()(const W* from) const { return Vector<W>::load(from); }
+  Vector<W> used(Vector<W> v) const { return v; }
+};
+template <class W>
+struct PartialVector {
+  std::int64_t rest;
+  Vector<W> operator()(const W* from) const { return Vector<W>::load(from, rest); }
+  /// v with zeros behind the end.
+  Vector<W> used(Vector<W> v) const {
+    return hn::IfThenElseZero(hn::FirstN(typename Vector<W>::Tag(), static_cast<std::size_t>(rest)), v.raw);
+  }
+};
+
+/// Adds terms over up to a piece: `terms(sums, i, load)` adds those at i to each of `sum_count` sums; `load` is a
+/// WholeVector or a PartialVector. Four independent sums hide the latency of additions.
 template <class W, int sum_count, class Terms>
 void add_piece(double (&totals)[sum_count], std::int64_t count, Terms terms) {
   using V = Vector<W>;
   Sum<W> sums[4][sum_count];
   std::int64_t i = 0;
-  auto whole = [](const W* from) { return V::load(from); };
   for (; i + 4 * V::lanes <= count; i += 4 * V::lanes)
-    for (int k = 0; k < 4; ++k) terms(sums[k], i + k * V::lanes, whole);
-  for (; i + V::lanes <= count; i += V::lanes) terms(sums[0], i, whole);
-  if (std::int64_t rest = count - i) terms(sums[1], i, [=](const W* from) { return V::load(from, rest); });
+    for (int k = 0; k < 4; ++k) terms(sums[k], i + k * V::lanes, WholeVector<W>());
+  for (; i + V::lanes <= count; i += V::lanes) terms(sums[0], i, WholeVector<W>());
+  if (count > i) terms(sums[1], i, PartialVector<W>{count - i});
   for (int s = 0; s < sum_count; ++s)
     totals[s] += sum_of_lanes((sums[0][s].lanes + sums[1][s].lanes) + (sums[2][s].lanes + sums[3][s].lanes));
 }
@@ -127,17 +142,11 @@ class Moments {
     W centre = static_cast<W>(first[0] / n);
     V shift = V::repeat(centre);
     double about[2] = {};
-    std::int64_t whole = count / V::lanes * V::lanes;
-    add_piece<W>(about, whole, [&](Sum<W>(&sums)[2], std::int64_t i, auto load) {
-      V away = load(x + i) - shift;
+    add_piece<W>(about, count, [&](Sum<W>(&sums)[2], std::int64_t i, auto load) {
+      V away = load.used(load(x + i) - shift);
       sums[0].add(away);
       sums[1].add_product(away, away);
     });
-    for (std::int64_t i = whole; i < count; ++i) {
-      double away = static_cast<double>(x[i]) - static_cast<double>(centre);
-      about[0] += away;
-      about[1] += away * away;
-    }
     join(n, static_cast<double>(centre) + about[0] / n, about[1] - about[0] * about[0] / n);
   }
   /// Adds elements with moments about zero: mean() is 0.
