@@ -346,6 +346,8 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
     right = left.transposed();
     left = row;
   }
+  // A row times a column is the dot that it would be among several rows.
+  if (right.columns == 1 && right.row_stride == 1) right.column_stride = right.rows;
   ProductKind kind = kind_of(left, right);
   Product<T> product{kind, adds, right.columns};
   if constexpr (std::is_floating_point_v<T>)

@@ -175,30 +175,68 @@ class SkinnyProduct {
   };
   static constexpr auto by_dots = table<rows_together, Dots>();
 
+  // Of longer columns, pieces of this length are summed by themselves, and their sums are added in f64. Pieces of one column
+  // are independent sums.
+  static constexpr std::int64_t piece = 1024;
+
   template <int rows, int columns>
   static HWY_INLINE void dots(const Matrix<T>& a, const B* b, std::int64_t b_stride, T* c, std::int64_t c_stride,
                               bool adds) {
-    Raw sums[rows][columns];
-#pragma GCC unroll 4
+    if (a.columns <= piece)
+      return add_products<rows, columns, 1>(a, b, b_stride, a.columns, [=](int r, const Raw* sums) {
+        add_sums<columns>(sums, c + r * c_stride, adds);
+      });
+    double totals[rows][columns] = {};
+    auto add = [&](int r, const Raw* sums) {
+      T parts[columns];
+      add_sums<columns>(sums, parts, false);
+      for (int j = 0; j < columns; ++j) totals[r][j] += static_cast<double>(parts[j]);
+    };
+    constexpr int together = rows * columns == 1 ? 4 : 1;
+    std::int64_t k = 0;
+    for (; k + together * piece <= a.columns; k += together * piece)
+      add_products<rows, columns, together>(a.part(0, rows, k, piece), b + k, b_stride, piece, add);
+    for (; k < a.columns; k += piece)
+      add_products<rows, columns, 1>(a.part(0, rows, k, piece), b + k, b_stride, std::min(piece, a.columns - k), add);
     for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 8
-      for (int j = 0; j < columns; ++j) sums[r][j] = V(0).raw;
-    auto add_up = [&](auto load_all) {
-      Raw factors[columns];
-#pragma GCC unroll 8
-      for (int j = 0; j < columns; ++j) factors[j] = load_all(b + j * b_stride).raw;
+      for (int j = 0; j < columns; ++j) {
+        T& to = c[r * c_stride + j];
+        to = adds ? to + static_cast<T>(totals[r][j]) : static_cast<T>(totals[r][j]);
+      }
+  }
+
+  /// Calls take(r, sums) with the vectors of sums of each row, for each of several adjacent pieces in order.
+  template <int rows, int columns, int pieces, class Take>
+  static HWY_INLINE void add_products(const Matrix<T>& a, const B* b, std::int64_t b_stride, std::int64_t count,
+                                      const Take& take) {
+    Raw sums[pieces][rows][columns];
 #pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) {
-        Raw x = load_all(a.data + r * a.row_stride).raw;
+    for (int p = 0; p < pieces; ++p)
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
-        for (int j = 0; j < columns; ++j) sums[r][j] = hn::MulAdd(x, factors[j], sums[r][j]);
+        for (int j = 0; j < columns; ++j) sums[p][r][j] = V(0).raw;
+    auto add_up = [&](auto load_all) {
+#pragma GCC unroll 4
+      for (int p = 0; p < pieces; ++p) {
+        Raw factors[columns];
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) factors[j] = load_all(b + p * piece + j * b_stride).raw;
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r) {
+          Raw x = load_all(a.data + p * piece + r * a.row_stride).raw;
+#pragma GCC unroll 8
+          for (int j = 0; j < columns; ++j) sums[p][r][j] = hn::MulAdd(x, factors[j], sums[p][r][j]);
+        }
       }
     };
     std::int64_t k = 0;
-    for (; k + lanes <= a.columns; k += lanes) add_up([k](auto* from) { return load(from + k); });
-    if (k < a.columns) add_up([k, left = a.columns - k](auto* from) { return load(from + k, left); });
+    for (; k + lanes <= count; k += lanes) add_up([k](auto* from) { return load(from + k); });
+    if (k < count) add_up([k, left = count - k](auto* from) { return load(from + k, left); });
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) add_sums<columns>(sums[r], c + r * c_stride, adds);
+    for (int p = 0; p < pieces; ++p)
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) take(r, sums[p][r]);
   }
 
   /// c_j = or += the sum of the lanes of v_j, in an order that does not depend on the number of columns.
