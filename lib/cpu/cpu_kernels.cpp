@@ -26,7 +26,6 @@ void fill_cpu_kernels(KernelTable& table, OptimiserKernels& optimisers) {
   fill_polygamma(table);
   fill_resample(table);
   fill_sampling(table);
-  fill_scan(table);
   fill_sort(table);
 }
 

@@ -23,7 +23,6 @@ void fill_nonzero(KernelTable& table);
 void fill_polygamma(KernelTable& table);
 void fill_resample(KernelTable& table);
 void fill_sampling(KernelTable& table);
-void fill_scan(KernelTable& table);
 void fill_sort(KernelTable& table);
 
 /// Fills the tables with the kernels that are compiled once per instruction set.

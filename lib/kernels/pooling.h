@@ -41,7 +41,7 @@ struct Pooling {
   }
 };
 
-/// All operands are contiguous. Indices are i64, and count the elements of one channel of one example along the spatial
+/// Operands are contiguous unless a slot says otherwise. Indices are i64, and those of pooling count the elements of one channel of one example along the spatial
 /// axes in row-major order.
 struct PoolingKernels {
   /// The largest element of each window and its index, the first one if several are equal; NaN if the window has one.
@@ -54,6 +54,9 @@ struct PoolingKernels {
   void (*average)(const View& y, const View& x, const Pooling& pooling);
   /// Each element of a window gets the result's d divided by its divisor.
   void (*average_gradient)(const View& dx, const View& d, const Pooling& pooling);
+  /// The largest or smallest element up to each one along `axis`, and its index there, the last of equal ones; from the first
+  /// NaN on, the last NaN. Any operand may be strided. Null: an op compares by itself.
+  void (*running_extreme)(const View& values, const View& indices, const View& x, int axis, bool largest);
 };
 
 }  // namespace reel::detail

@@ -252,7 +252,12 @@ void average_gradient(const View& dx, const View& d, const Pooling& pooling) {
 
 void fill_pooling(KernelTable& table) {
   static constexpr PoolingKernels kernels{
-      .max = max, .scatter = scatter, .gather = gather, .average = average, .average_gradient = average_gradient};
+      .max = max,
+      .scatter = scatter,
+      .gather = gather,
+      .average = average,
+      .average_gradient = average_gradient,
+      .running_extreme = nullptr};
   table.pooling = &kernels;
 }
 

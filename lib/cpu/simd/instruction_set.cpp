@@ -23,6 +23,7 @@ void fill(KernelTable& table, OptimiserKernels& optimisers) {
   REEL_TARGET::fill_random(table);
   REEL_TARGET::fill_recurrent(table);
   REEL_TARGET::fill_reduce(table);
+  REEL_TARGET::fill_scan(table);
   REEL_TARGET::fill_softmax(table);
   REEL_TARGET::fill_sparse(table);
   REEL_TARGET::fill_ternary(table);

@@ -23,6 +23,7 @@ void fill_pooling(KernelTable& table);
 void fill_random(KernelTable& table);
 void fill_convolution(KernelTable& table);
 void fill_recurrent(KernelTable& table);
+void fill_scan(KernelTable& table);
 void fill_sparse(KernelTable& table);
 void fill_ternary(KernelTable& table);
 

@@ -27,7 +27,7 @@ struct VarianceAttributes {
   FloatBits divisor;
 };
 
-/// The axis and order of `sort` and `topk`.
+/// The axis and order of `sort` and `topk`, and of `cummax` and `cummin`.
 struct OrderAttributes {
   std::int64_t axis, descending;
 };

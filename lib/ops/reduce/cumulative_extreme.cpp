@@ -7,6 +7,10 @@
 #include <reel/ops/shape.h>
 
 #include "../../core/op_error.h"
+#include "../../kernels/pooling.h"
+#include "../joining.h"
+#include "../registry.h"
+#include "ordered.h"
 
 namespace reel {
 
@@ -38,21 +42,53 @@ Tensor best_indices(const Tensor& x, int axis, Tensor (*as_good)(const Arg& a, c
   return indices;
 }
 
-ValuesAndIndices cumulative(const char* name, const Arg& x, int axis, Tensor (*as_good)(const Arg& a, const Arg& b)) {
-  const Tensor& tensor = tensor_of(name, x);
-  axis = check_axis(name, axis, tensor, x.location());
-  OpScope caller(x.location(), name);
+template <bool largest>
+void run_kernel(Call& call) {
+  kernels(call.output().device)
+      .pooling->running_extreme(call.output(values_output), call.output(indices_output), call.input(0),
+                                static_cast<int>(call.attributes<OrderAttributes>().axis), largest);
+}
+
+ValuesAndIndices cumulative(const OpInfo& op, bool largest, const Arg& x, int axis) {
+  const Tensor& tensor = tensor_of(op.name, x);
+  axis = check_axis(op.name, axis, tensor, x.location());
+  if (kernels(tensor.device()).pooling->running_extreme)
+    return invoke_ordered(op, tensor, tensor.shape(), {axis, largest}, x.location());
+  OpScope caller(x.location(), op.name);
   Tensor indices;
   {
     NoRecord pause;
-    indices = best_indices(tensor, axis, as_good);
+    indices = best_indices(tensor, axis, largest ? greater_equal : less_equal);
   }
   return {gather(tensor, axis, indices), indices};
 }
 
 }  // namespace
 
-ValuesAndIndices cummax(const Arg& x, int axis) { return cumulative("cummax", x, axis, greater_equal); }
-ValuesAndIndices cummin(const Arg& x, int axis) { return cumulative("cummin", x, axis, less_equal); }
+// cummax, cummin: y = the largest or smallest element up to each one;  dx = zeros, to which d is added at the indices
+
+constexpr OpInfo cummax_op{
+    .name = "cummax",
+    .forward = run_kernel<true>,
+    .gradient = accumulate_at_indices,
+    .saves_output_for = {inputs({0})},
+    .joining = by_other_axes,
+};
+
+constexpr OpInfo cummin_op{
+    .name = "cummin",
+    .forward = run_kernel<false>,
+    .gradient = accumulate_at_indices,
+    .saves_output_for = {inputs({0})},
+    .joining = by_other_axes,
+};
+
+ValuesAndIndices cummax(const Arg& x, int axis) { return cumulative(cummax_op, true, x, axis); }
+ValuesAndIndices cummin(const Arg& x, int axis) { return cumulative(cummin_op, false, x, axis); }
+
+OpList detail::cumulative_extreme_ops() {
+  static constexpr const OpInfo* ops[] = {&cummax_op, &cummin_op};
+  return ops;
+}
 
 }  // namespace reel

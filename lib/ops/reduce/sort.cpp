@@ -1,4 +1,4 @@
-#include <reel/ops/sort.h>
+#include "ordered.h"
 
 #include <reel/no_record.h>
 #include <reel/ops/create.h>
@@ -6,34 +6,25 @@
 #include <reel/ops/shape.h>
 
 #include "../../core/op_error.h"
-#include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
-#include "../../record/gradient.h"
 #include "../joining.h"
 #include "../operand.h"
 #include "../registry.h"
-#include "attributes.h"
 #include "reduction.h"
 
 namespace reel {
 
 using namespace detail;
 
-namespace {
-
-// For both sort and topk: the indices are output 0, because only the first outputs can be saved.
-constexpr int indices_output = 0, values_output = 1;
-
-void accumulate_at_indices(Gradient& g) {
+void detail::accumulate_at_indices(Gradient& g) {
   const Tensor& d = g.output(values_output);
   Tensor nothing = zeros(g.input_shape(0), {.dtype = d.dtype(), .device = d.device()});
-  // No two indices of a row are equal, so scatter_add has the result of scatter.
   g.accumulate(0, scatter_add(nothing, static_cast<int>(g.attributes<OrderAttributes>().axis),
                               g.saved_output(indices_output), d));
 }
 
-ValuesAndIndices run(const OpInfo& op, const Tensor& x, const Shape& shape, OrderAttributes attributes,
-                     Location where) {
+ValuesAndIndices detail::invoke_ordered(const OpInfo& op, const Tensor& x, const Shape& shape,
+                                        OrderAttributes attributes, Location where) {
   const Tensor* input = &x;
   Tensor outputs[2];
   const OutputSpec specs[] = {{shape, DType::i64, x.device()}, {shape, x.dtype(), x.device()}};
@@ -41,8 +32,6 @@ ValuesAndIndices run(const OpInfo& op, const Tensor& x, const Shape& shape, Orde
   invoke(call);
   return {std::move(outputs[values_output]), std::move(outputs[indices_output])};
 }
-
-}  // namespace
 
 // sort: y = x in order along an axis;  dx = zeros with d at the indices
 
@@ -63,14 +52,14 @@ constexpr OpInfo sort_op{
 ValuesAndIndices sort(const Arg& x, int axis, SortOptions options) {
   const Tensor& tensor = tensor_of("sort", x);
   axis = check_axis("sort", axis, tensor, x.location());
-  return run(sort_op, tensor, tensor.shape(), {axis, options.descending}, x.location());
+  return invoke_ordered(sort_op, tensor, tensor.shape(), {axis, options.descending}, x.location());
 }
 
 Tensor argsort(const Arg& x, int axis, SortOptions options) {
   const Tensor& tensor = tensor_of("argsort", x);
   axis = check_axis("argsort", axis, tensor, x.location());
   NoRecord pause;  // no gradient flows through indices
-  return run(sort_op, tensor, tensor.shape(), {axis, options.descending}, x.location()).indices;
+  return invoke_ordered(sort_op, tensor, tensor.shape(), {axis, options.descending}, x.location()).indices;
 }
 
 // topk: y = the k largest of x in order;  dx = zeros with d at the indices
@@ -96,7 +85,7 @@ ValuesAndIndices topk(const Arg& x, std::int64_t k, int axis, TopKOptions option
   if (k < 0 || k > shape[axis])
     fail<ShapeError>("topk", x.location(), "there are not {} elements along axis {} of {}", k, axis, describe(tensor));
   shape[axis] = k;
-  return run(topk_op, tensor, shape, {axis, options.largest}, x.location());
+  return invoke_ordered(topk_op, tensor, shape, {axis, options.largest}, x.location());
 }
 
 ValuesAndIndices kthvalue(const Arg& x, std::int64_t k, int axis, KthValueOptions options) {

@@ -7,6 +7,7 @@
 #include "../../../kernels/pooling.h"
 #include "../instruction_set.h"
 #include "../reduce/moments.h"
+#include "../reduce/running_extreme.h"
 #include "../vector/wide.h"
 #include "pooling_windows.h"
 
@@ -358,7 +359,8 @@ void fill_pooling(KernelTable& table) {
       .average_gradient =
           [](const View& dx, const View& d, const Pooling& p) {
             with_floating(d.dtype, [&]<class T>(std::type_identity<T>) { average_gradient<T>(dx, d, p); });
-          }};
+          },
+      .running_extreme = running_extreme};
   table.pooling = &kernels;
 }
 

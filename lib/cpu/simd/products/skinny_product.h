@@ -71,16 +71,15 @@ class SkinnyProduct {
   static constexpr auto table() {
     return []<int... rows>(std::integer_sequence<int, rows...>) {
       return std::array<Kernel, count>{Which<rows + 1>::run...};
-    }(std::make_integer_sequence<int, count>());
+    }
+    (std::make_integer_sequence<int, count>());
   }
 
   static HWY_INLINE V load(const T* from) { return V::load(from); }
   static HWY_INLINE V load(const T* from, std::int64_t count) { return V::load(from, count); }
   template <class Half>
-    requires is_half_v<Half>
-  static HWY_INLINE V load(const Half* from, std::int64_t = 0) {
-    return load_widened(from);
-  }
+  requires is_half_v<Half>
+  static HWY_INLINE V load(const Half* from, std::int64_t = 0) { return load_widened(from); }
 
   // The pieces of the rows of halves in a strip are so short that the processor prefetches few of them by itself: see
   // "Skinny products" in tools/benchmark/README.md.
@@ -183,9 +182,8 @@ class SkinnyProduct {
   static HWY_INLINE void dots(const Matrix<T>& a, const B* b, std::int64_t b_stride, T* c, std::int64_t c_stride,
                               bool adds) {
     if (a.columns <= piece)
-      return add_products<rows, columns, 1>(a, b, b_stride, a.columns, [=](int r, const Raw* sums) {
-        add_sums<columns>(sums, c + r * c_stride, adds);
-      });
+      return add_products<rows, columns, 1>(
+          a, b, b_stride, a.columns, [=](int r, const Raw* sums) { add_sums<columns>(sums, c + r * c_stride, adds); });
     double totals[rows][columns] = {};
     auto add = [&](int r, const Raw* sums) {
       T parts[columns];

@@ -6,6 +6,7 @@
 
 #include <hwy/highway.h>
 
+#include "../../../core/convert.h"
 #include "../../../core/dtype_dispatch.h"
 #include "../products/transpose.h"
 
@@ -153,6 +154,19 @@ void copy_matrix(Wide* __restrict to, std::int64_t ld, const T* from, MatrixForm
   }
 }
 
+/// Calls f(place, offset, form) for the parts of rows [first, first + count) of `width` columns that are matrices in memory;
+/// `place` is that of the part's first element in a tile without gaps.
+template <class F>
+void for_each_block(const JoinedAxes& rows, std::int64_t first, std::int64_t count, const JoinedAxes& columns,
+                    std::int64_t first_column, std::int64_t width, F f) {
+  columns.for_each_part(first_column, width, [&](std::int64_t column, std::int64_t across, std::int64_t length) {
+    rows.for_each_part(first, count, [&](std::int64_t row, std::int64_t along, std::int64_t height) {
+      f((row - first) * width + column - first_column, along + across,
+        MatrixForm{height, rows.stride(), length, columns.stride()});
+    });
+  });
+}
+
 /// The elements of a tensor, converted to the type in which a kernel computes.
 template <class Wide>
 class Reader {
@@ -179,18 +193,62 @@ class Reader {
   /// Copies rows [first, first + count) of `width` columns into a tile without gaps.
   void gather(Wide* tile, std::int64_t offset, const JoinedAxes& rows, std::int64_t first, std::int64_t count,
               const JoinedAxes& columns, std::int64_t first_column, std::int64_t width) const {
-    columns.for_each_part(first_column, width, [&](std::int64_t column, std::int64_t across, std::int64_t length) {
-      rows.for_each_part(first, count, [&](std::int64_t row, std::int64_t along, std::int64_t height) {
-        copy_(tile + (row - first) * width + column - first_column, width, data_, offset + along + across,
-              {height, rows.stride(), length, columns.stride()});
-      });
-    });
+    for_each_block(rows, first, count, columns, first_column, width,
+                   [&](std::int64_t place, std::int64_t at, MatrixForm form) {
+                     copy_(tile + place, width, data_, offset + at, form);
+                   });
   }
 
  private:
   const void* data_;
   void (*copy_)(Wide* to, std::int64_t ld, const void* data, std::int64_t offset, MatrixForm form);
   const Wide* plain_ = nullptr;
+};
+
+/// to[i row_stride + j column_stride] = from[i ld + j], converted.
+template <class T, class Wide>
+void write_matrix(T* to, MatrixForm form, const Wide* from, std::int64_t ld) {
+  auto [rows, row_stride, columns, column_stride] = form;
+  if (column_stride == 1) {
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) to[i * row_stride + j] = convert<T>(from[i * ld + j]);
+  } else if (std::abs(column_stride) <= std::abs(row_stride)) {
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) to[i * row_stride + j * column_stride] = convert<T>(from[i * ld + j]);
+  } else {
+    for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t i = 0; i < rows; ++i) to[i * row_stride + j * column_stride] = convert<T>(from[i * ld + j]);
+  }
+}
+
+/// Writes the elements of a tensor, converted from the type in which a kernel computes.
+template <class Wide>
+class Writer {
+ public:
+  explicit Writer(const View& out) : data_(out.data) {
+    auto write_as = [&]<class T>(std::type_identity<T>) {
+      write_ = [](void* data, std::int64_t offset, MatrixForm form, const Wide* from, std::int64_t ld) {
+        write_matrix(static_cast<T*>(data) + offset, form, from, ld);
+      };
+    };
+    if constexpr (std::is_integral_v<Wide>)
+      out.dtype == DType::boolean ? write_as(std::type_identity<bool>()) : with_integer(out.dtype, write_as);
+    else
+      with_floating(out.dtype, write_as);
+  }
+
+  /// Writes a tile without gaps to rows [first, first + count) of `width` columns.
+  void scatter(const Wide* tile, std::int64_t offset, const JoinedAxes& rows, std::int64_t first, std::int64_t count,
+               const JoinedAxes& columns, std::int64_t first_column, std::int64_t width) const {
+    for_each_block(rows, first, count, columns, first_column, width,
+                   [&](std::int64_t place, std::int64_t at, MatrixForm form) {
+                     write_(data_, offset + at, form, tile + place, width);
+                   });
+  }
+
+ private:
+  void* data_;
+  void (*write_)(void* data, std::int64_t offset, MatrixForm form, const Wide* from, std::int64_t ld);
 };
 
 }  // namespace reel::detail::inline REEL_TARGET
