@@ -81,15 +81,17 @@ std::vector<W> divisors_of(const Pooling& p) {
   return divisors;
 }
 
-// The rows of one call of max_pool that are adjacent: with their padding, unless that is much or windows are sparse.
+// The rows of one call of max_pool that are adjacent: with their padding, unless that is much or windows are sparse. A long
+// row is divided into segments of results, whose elements stay in the first-level cache.
 struct PaddedRows {
-  std::int64_t reach, before, width, together;
+  std::int64_t reach, segment, width, together;
   bool is_padded;
-  explicit PaddedRows(const Pooling& p) : reach((p.window[2] - 1) * p.dilation[2]) {
+  explicit PaddedRows(const Pooling& p) : reach((p.window[2] - 1) * p.dilation[2]), segment(p.results[2]) {
     is_padded = !p.adaptive && p.padding[2] <= p.size[2] && reach < 3 * p.size[2] && p.stride[2] / 16 <= p.window[2];
-    before = is_padded ? p.padding[2] : 0;
-    width = is_padded ? std::max(p.size[2] + before, (p.results[2] - 1) * p.stride[2] + reach + 1) : p.size[2];
-    together = is_padded ? std::max<std::int64_t>(1024 / width, 1) : 1;
+    std::int64_t some = std::max<std::int64_t>(1024, 4 * reach) / p.stride[2] + 1;
+    if (is_padded) segment = std::min(segment, some);
+    width = is_padded ? std::max<std::int64_t>((segment - 1) * p.stride[2] + reach + 1, 1) : p.size[2];
+    together = is_padded && segment == p.results[2] ? std::max<std::int64_t>(1024 / width, 1) : 1;
   }
 };
 
@@ -103,11 +105,12 @@ void max_pool(const View& values, const View& indices, const View& x, const Pool
       return parallel_for(planes.rows(), planes.grain(width), [&](std::int64_t begin, std::int64_t end) {
         Squares<T>::max(values.as<T>(), indexed ? indices.as<std::int64_t>() : nullptr, x.as<T>(), p, begin, end);
       });
-  std::vector<Pooling::Span> spans = spans_of(p);
   PaddedRows padded(p);
+  std::vector<Pooling::Span> spans;
+  if (p.channels_last || !padded.is_padded) spans = spans_of(p);
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
     std::int64_t length = p.channels_last ? channels : padded.width * padded.together, rows = 0;
-    Largest<T, indexed> largest(length), windows(p.channels_last ? 0 : std::max(length, results));
+    Largest<T, indexed> largest(length), windows(p.channels_last ? 0 : padded.is_padded ? length : results);
     std::vector<std::int64_t> sources;
     T* to = values.as<T>() + begin * results * channels;
     std::int64_t* at = indexed ? indices.as<std::int64_t>() + begin * results * channels : nullptr;
@@ -116,10 +119,10 @@ void max_pool(const View& values, const View& indices, const View& x, const Pool
       to += n;
       at += indexed ? n : 0;
     };
-    auto write_windows = [&] {
+    auto write_windows = [&](std::int64_t n) {
       if (padded.is_padded) {
         windows.take_windows(largest, rows * padded.width - padded.reach, p.window[2], p.dilation[2]);
-        for (std::int64_t row = 0; row < rows; ++row) write(windows, row * padded.width, p.stride[2], results);
+        for (std::int64_t row = 0; row < rows; ++row) write(windows, row * padded.width, p.stride[2], n);
       } else {
         for (std::int64_t o = 0; o < results; ++o) windows.take_window(o, largest, spans[o], p.step(2));
         write(windows, 0, 1, results);
@@ -139,10 +142,14 @@ void max_pool(const View& values, const View& indices, const View& x, const Pool
         write(largest, 0, 1, channels);
       }
       if (p.channels_last) return;
-      largest.take_rows(rows++ * padded.width + padded.before, from, sources, width, 1);
-      if (rows == padded.together) write_windows();
+      if (!padded.is_padded) largest.take_rows(0, from, sources, width, 1);
+      for (std::int64_t o = 0; o < results; o += padded.segment) {
+        if (padded.is_padded)
+          largest.take_parts(rows * padded.width, padded.width, from, sources, width, o * p.stride[2] - p.padding[2]);
+        if (++rows == padded.together) write_windows(std::min(padded.segment, results - o));
+      }
     });
-    if (rows > 0) write_windows();
+    if (rows > 0) write_windows(results);
   });
 }
 

@@ -48,6 +48,17 @@ class Largest {
     });
   }
 
+  // Takes `count` elements of rows of n, from position `begin` on; those outside of the rows are those of no elements.
+  void take_parts(std::int64_t first, std::int64_t count, const T* x, std::vector<std::int64_t>& rows, std::int64_t n,
+                  std::int64_t begin) {
+    std::int64_t start = std::clamp<std::int64_t>(-begin, 0, count), end = std::clamp(n - begin, start, count);
+    take_none(first, start);
+    take_none(first + end, count - end);
+    for (std::int64_t& row : rows) row += begin + start;
+    take_rows(first + start, x, rows, end - start, 1);
+    for (std::int64_t& row : rows) row -= begin + start;
+  }
+
   // Takes windows that begin at each of n positions of `from`, in passes that double their lengths.
   void take_windows(const Largest& from, std::int64_t n, std::int64_t window, std::int64_t dilation) {
     const Largest* shorter = &from;
@@ -87,6 +98,10 @@ class Largest {
   }
 
  private:
+  void take_none(std::int64_t first, std::int64_t n) {
+    std::fill_n(numbers_.begin() + first, n, -std::numeric_limits<W>::infinity());
+    if constexpr (indexed) std::fill_n(places_.begin() + first, n, std::numeric_limits<Place>::max());
+  }
   // Calls f(position, count), with a constant for whole vectors.
   template <class F>
   static void for_each_vector(std::int64_t n, F f) {

@@ -71,15 +71,16 @@ class SkinnyProduct {
   static constexpr auto table() {
     return []<int... rows>(std::integer_sequence<int, rows...>) {
       return std::array<Kernel, count>{Which<rows + 1>::run...};
-    }
-    (std::make_integer_sequence<int, count>());
+    }(std::make_integer_sequence<int, count>());
   }
 
   static HWY_INLINE V load(const T* from) { return V::load(from); }
   static HWY_INLINE V load(const T* from, std::int64_t count) { return V::load(from, count); }
   template <class Half>
-  requires is_half_v<Half>
-  static HWY_INLINE V load(const Half* from, std::int64_t = 0) { return load_widened(from); }
+    requires is_half_v<Half>
+  static HWY_INLINE V load(const Half* from, std::int64_t = 0) {
+    return load_widened(from);
+  }
 
   // The pieces of the rows of halves in a strip are so short that the processor prefetches few of them by itself: see
   // "Skinny products" in tools/benchmark/README.md.
