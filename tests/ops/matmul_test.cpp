@@ -104,6 +104,30 @@ TEST_CASE("long rows times contiguous columns have the same bits with and withou
   }
 }
 
+TEST_CASE("a row times a column is more exact than a plain sum, and has the bits that it has among other rows") {
+  for (std::int64_t depth : {1, 2, 31, 32, 33, 1023, 1024, 1025, 4095, 4096, 4097, 5120, 16384, 16385, 20481, 100003})
+    for (DType dtype : {f32, f64}) {
+      CAPTURE(depth, name_of(dtype));
+      Tensor rows = drawn({9, depth}, dtype, 1), column = drawn({depth, 1}, dtype, 2);
+      Tensor row = slice(rows, 0, 4, 5), product = matmul(row, column),
+             apart = select(stack({column, column}, -1), -1, 1);
+      CHECK(same_bits(matmul(rows, column)(4), product(0)));
+      CHECK(same_bits(matmul(stack({row, row}), stack({column, column}))(1), product));
+      CHECK(same_bits(dot(row(0), select(column, 1, 0)), product(0)(0)));
+      std::vector<double> x = array_of(row).values, y = array_of(column).values;
+      long double exact = 0, size = 0, strided = array_of(matmul(row, apart)).values[0];
+      for (std::size_t k = 0; k < x.size(); ++k) {
+        exact += static_cast<long double>(x[k]) * y[k];
+        size += std::abs(static_cast<long double>(x[k]) * y[k]);
+      }
+      // Far less than a rounding error of each term.
+      auto unit = static_cast<long double>(last_place(dtype) / 2);
+      long double bound = unit * size * std::min<long double>(static_cast<long double>(depth), 12);
+      CHECK(std::abs(array_of(product).values[0] - exact) <= bound);
+      CHECK(std::abs(strided - exact) <= bound * 4);
+    }
+}
+
 TEST_CASE("a product has the same bits whatever the number of threads") {
   const Shape pairs[][2] = {{{500, 260}, {260, 510}},  {{1500, 100}, {100, 70}},        {{70, 100}, {100, 1500}},
                             {{1, 2300}, {2300, 2100}}, {{16, 130, 166}, {16, 166, 90}}, {{3, 200, 100}, {100, 210}},

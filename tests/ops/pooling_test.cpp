@@ -1,6 +1,7 @@
 #include <reel/reel.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -210,6 +211,30 @@ TEST_CASE("the largest of windows of any length, distance and dilation is found,
       check_largest(unsqueeze(lines, 2), unsqueeze(most, 2), places, window, true, options);
     }
   }
+}
+
+TEST_CASE("the largest of windows of long rows is found, with its index and without") {
+  manual_seed(9);
+  for (std::int64_t width : {1000, 1024, 1025, 2047, 5000})
+    for (auto [window, stride, padding, dilation] : std::vector<std::array<std::int64_t, 4>>{{2, 2, 0, 1},
+                                                                                             {3, 1, 0, 1},
+                                                                                             {3, 1, 1, 1},
+                                                                                             {3, 2, 1, 1},
+                                                                                             {7, 3, 3, 5},
+                                                                                             {600, 1, 300, 1},
+                                                                                             {900, 40, 17, 1},
+                                                                                             {130, 1100, 0, 1},
+                                                                                             {2, 1, 1, 700}}) {
+      MaxPoolOptions options{.stride = stride, .padding = padding, .dilation = dilation};
+      for (DType dtype : {f32, bf16}) {
+        CAPTURE(width, window, stride, padding, dilation, dtype);
+        Tensor steps = to(randint(0, 900, {3, 2, width}), dtype), all = full(steps.shape(), NAN, {.dtype = dtype});
+        Tensor x = where(steps == 23.0, all, where(steps < 300.0, full({}, -HUGE_VAL, {.dtype = dtype}), steps));
+        auto [most, places] = max_pool1d_with_indices(x, window, options);
+        CHECK(equal_arrays(max_pool1d(x, window, options), most));
+        check_largest(unsqueeze(x, 2), unsqueeze(most, 2), unsqueeze(places, 2), window, true, options);
+      }
+    }
 }
 
 TEST_CASE("gradients of the largest are those of its index, though a call without a tape has no indices") {

@@ -200,6 +200,18 @@ TEST_CASE("convolutions and their gradients have the same bits with 1, 2 and 7 t
   for (const Case& one : cases) check_threads(one);
 }
 
+TEST_CASE("scans and their gradients have the same bits with 1, 2 and 7 threads") {
+  manual_seed(seed);
+  for (DType dtype : floating_dtypes)
+    for (int axis : {0, 1, 2}) {
+      Tensor x = drawn({70, 60, 50}, dtype);
+      std::string name = std::string(name_of(dtype)) + ", axis " + std::to_string(axis);
+      check_threads({"cumsum, " + name, {x}, [=](const Inputs& in) { return cumsum(in[0], axis); }, {{0}}});
+      check_threads({"cumprod, " + name, {x}, [=](const Inputs& in) { return cumprod(in[0], axis); }, {{0}}});
+      check_threads({"cummax, " + name, {x}, [=](const Inputs& in) { return cummax(in[0], axis).values; }, {}});
+    }
+}
+
 TEST_CASE("recurrent layers and their gradients have the same bits with 1, 2 and 7 threads") {
   manual_seed(seed);
   // The products of a step are 2²⁴ multiplications and more.

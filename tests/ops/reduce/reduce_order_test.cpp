@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "ops/reduce/random_view.h"
 #include "ops/table/table.h"
 
 namespace reel_test {
@@ -19,50 +20,6 @@ using namespace reel;
 namespace {
 
 constexpr unsigned seed = 461;
-
-// A tensor whose axes are permuted, cut, stepped through, reversed and repeated.
-class RandomView {
- public:
-  explicit RandomView(std::mt19937& random) : random_(random) {}
-
-  Tensor operator()(DType dtype) {
-    static constexpr std::int64_t sizes[] = {1, 1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 40, 64, 130, 300, 1500};
-    int rank = below(4) + 1;
-    Shape dims, order;
-    std::vector<int> steps;
-    for (std::int64_t all = 1; dims.rank() < rank;) {
-      std::int64_t size = sizes[below(std::size(sizes))];
-      if (all * size > 30000) continue;
-      all *= size;
-      steps.push_back(below(3) == 0 ? below(4) + 2 : 1);
-      dims.push_back(size * steps.back() + below(2));
-      order.push_back(order.rank());
-    }
-    std::shuffle(order.begin(), order.end(), random_);
-    Tensor x = randn(dims) * 3.0;
-    x = dtype == boolean ? x > 3.0 : to(x, dtype);
-    for (int axis = 0; axis < rank; ++axis) {
-      x = slice(x, axis, dims[axis] % steps[axis], dims[axis], steps[axis]);
-      if (below(6) == 0) x = slice(x, axis, -1, -x.size(axis) - 1, -1);
-      if (below(8) == 0 && x.size(axis) > 1) {
-        Shape repeated = x.shape();
-        x = expand(slice(x, axis, 0, 1), repeated);
-      }
-    }
-    return permute(x, order);
-  }
-  Shape some_axes(const Tensor& x) {
-    Shape axes;
-    for (int axis = 0; axis < x.rank(); ++axis)
-      if (below(2) == 0) axes.push_back(axis);
-    if (axes.rank() == 0) axes.push_back(below(x.rank()));
-    return axes;
-  }
-  int below(std::size_t n) { return static_cast<int>(random_() % n); }
-
- private:
-  std::mt19937& random_;
-};
 
 struct Case {
   const char* name;

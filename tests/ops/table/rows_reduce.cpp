@@ -401,6 +401,7 @@ void add_rows(std::vector<Row>& rows) {
   add_scans(rows, {1, 1}, 0);
   add_scans(rows, {4, 70}, 0);
   add_scans(rows, {70, 4}, 1);
+  add_scans(rows, {3, 70}, 1);
 }
 
 void add_random_rows(std::vector<Row>& rows, Random& random) {
