@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numeric>
 
 #include <reel/ops.h>
 
@@ -121,6 +122,35 @@ void write_cumsum(Writer& w) {
   w.result(w.node("CumSum", {w.in_as(0, dtype), w.integer(at.axis)}, {attribute("reverse", at.backwards)}));
 }
 
+// In steps, each of which doubles the length of the ranges that end at each element. The outputs are those of TopK.
+template <bool largest>
+void write_running_extreme(Writer& w) {
+  std::int64_t axis = w.attributes<OrderAttributes>().axis;
+  std::int64_t size = w.fixed(w.in_size(0, static_cast<int>(axis)), "the number of its steps");
+  DType dtype = w.tensor(0).dtype();
+  std::vector<std::int64_t> order(static_cast<std::size_t>(size)),
+      beside(static_cast<std::size_t>(w.tensor(0).rank()), 1);
+  std::iota(order.begin(), order.end(), 0);
+  beside[static_cast<std::size_t>(axis)] = size;
+  std::string places = w.node("Reshape", {w.integers(order), w.integers(beside)});
+  std::string indices = w.node("Expand", {places, w.sizes(w.out_shape())});
+  std::string values = dtype == boolean ? w.cast(w.in(0), i32) : w.in(0);
+  for (std::int64_t step = 1; step < size; step *= 2) {
+    auto part = [&](const std::string& x, std::int64_t start, std::int64_t stop) {
+      return w.sliced(x, static_cast<int>(axis), start, stop);
+    };
+    std::string later = part(values, step, size);
+    std::string wins = w.node(largest ? "GreaterOrEqual" : "LessOrEqual", {later, part(values, 0, size - step)});
+    if (is_floating(dtype)) wins = w.node("Or", {w.node("IsNaN", {later}), wins});
+    for (std::string* x : {&values, &indices}) {
+      std::string better = w.node("Where", {wins, part(*x, step, size), part(*x, 0, size - step)});
+      *x = w.node("Concat", {part(*x, 0, step), better}, {attribute("axis", axis)});
+    }
+  }
+  w.result(1, dtype == boolean ? w.cast(values, boolean) : values);
+  w.result(0, indices);
+}
+
 // Output 0 holds the indices and output 1 the values.
 void write_topk(Writer& w) {
   const auto& at = w.attributes<OrderAttributes>();
@@ -198,6 +228,8 @@ std::span<const Operator> reduce_operators() {
       {"logsumexp", "ReduceLogSumExp", run_reduction<static_cast<Reduce>(reel::logsumexp)>, write_logsumexp},
       {"cumsum", "CumSum", run_cumsum, write_cumsum},
       {"sort topk", "TopK", run_topk, write_topk},
+      {.ops = "cummax", .write = write_running_extreme<true>},
+      {.ops = "cummin", .write = write_running_extreme<false>},
       // A part of variances and norms; reel records a mean as a sum and a quotient.
       {.type = "ReduceMean", .run = run_reduction<static_cast<Reduce>(reel::mean)>},
   };
