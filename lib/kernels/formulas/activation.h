@@ -25,8 +25,9 @@ struct LeakyReluGradient {
 struct NormalDistribution {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x) const {
-    using std::erf;
-    return V(0.5) + V(0.5) * erf(x * V(0.7071067811865476));
+    using std::abs;
+    V tail = normal_tail(abs(x));
+    return select(x < V(0), tail, V(1) - tail);
   }
 };
 struct NormalDensity {
@@ -47,7 +48,9 @@ struct WithinForty {
 struct Gelu {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x) const {
-    return select(x < V(-40), V(0), x * NormalDistribution()(x));
+    using std::abs;
+    V size = abs(x);
+    return Relu()(x) - select(size < V(40), size * normal_tail(size), V(0));
   }
 };
 struct GeluGradient {

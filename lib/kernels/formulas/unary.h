@@ -183,13 +183,10 @@ struct Atanh {
     return copysign(V(0.5) * log1p(V(2) * size / (V(1) - size)), x);
   }
 };
-// log1p loses no digits where the result is near 0, the quotient's logarithm none where x is.
 struct Logit {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x) const {
-    using std::log, std::log1p;
-    V rest = V(1) - x;
-    return select(x < V(0.25), log(x / rest), log1p((V(2) * x - V(1)) / rest));
+    return logit(x);
   }
 };
 // The angle is taken from the nearest whole number, where the sine is 0, so that its rounding is relative to the

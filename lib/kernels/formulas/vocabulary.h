@@ -19,6 +19,19 @@ REEL_HOST_DEVICE T rsqrt(T x) {
   return T(1) / std::sqrt(x);
 }
 
+/// log(x / (1 − x)): log1p loses no digits where the result is near 0, the quotient's logarithm none where x is.
+template <class T>
+REEL_HOST_DEVICE T logit(T x) {
+  T rest = T(1) - x;
+  return select(x < T(0.25), std::log(x / rest), std::log1p((T(2) * x - T(1)) / rest));
+}
+
+/// The probability that a normal variable is above z, for z ≥ 0.
+template <class T>
+REEL_HOST_DEVICE T normal_tail(T z) {
+  return T(0.5) * std::erfc(z * T(0.7071067811865476));
+}
+
 /// The remainder with the divisor's sign, also when it is zero.
 template <class T>
 REEL_HOST_DEVICE T mod(T a, T b) {

@@ -113,6 +113,8 @@ Vector<T> copysign(Vector<T> magnitude, Vector<T> sign) {
   return hn::CopySign(magnitude.raw, sign.raw);
 }
 
+inline constexpr bool multiply_add_is_fused = HWY_TARGET <= HWY_AVX2;
+
 /// a b + c, rounded once where the processor can.
 template <class T>
 Vector<T> multiply_add(Vector<T> a, Vector<T> b, Vector<T> c) {

@@ -4,6 +4,7 @@
 
 #include <hwy/contrib/math/math-inl.h>
 
+#include "../../../kernels/formulas/vocabulary.h"
 #include "vector.h"
 
 // Exponentials and logarithms. Highway leaves infinities, NaN and results beyond the range undefined; they are
@@ -28,6 +29,32 @@ inline Vector<double> exp(Vector<double> x) {
   V y = hn::Exp(V::Tag(), select(x < limit, x, limit).raw);
   y = select(x > limit, V(infinity<double>), y);
   return select(x == x, y, x);
+}
+
+/// e^(x + low) for |x| < 708 and a `low` below 10⁻⁴, with an error of 0.6 units in the last place and low's.
+inline Vector<double> exp_of_sum(Vector<double> x, Vector<double> low) {
+  using V = Vector<double>;
+  using Bits = hn::RebindToUnsigned<V::Tag>;
+  // The sum has no fraction, and the whole number n in its last bits.
+  V sum = multiply_add(x, V(1.4426950408889634), V(0x1.8p52)), whole = sum - V(0x1.8p52);
+  // The first part of log 2 has as few bits as make its product with n exact.
+  V part = multiply_add(whole, V(-0x1.62e42fefa38p-1), x), correction = multiply_add(whole, V(-0x1.ef35793c7673p-45), low);
+  V rest = part + correction, lost = (part - rest) + correction;
+  // (e^r − 1 − r) / r² to 2⁻⁵⁷ of it, for |r| below 0.3467.
+  constexpr double series[] = {0.5,
+                               0.1666666666666667,
+                               0.04166666666666668,
+                               0.008333333333326119,
+                               0.0013888888888879054,
+                               0.0001984126987487566,
+                               2.4801587336499025e-05,
+                               2.7557255330683724e-06,
+                               2.755726321849137e-07,
+                               2.5105245845597674e-08,
+                               2.0918160101597146e-09};
+  V linear = V(1) + rest, small = multiply_add(polynomial(rest, series), rest * rest, lost);
+  V y = linear + (((V(1) - linear) + rest) + small);
+  return hn::BitCast(V::Tag(), hn::Add(hn::BitCast(Bits(), y.raw), hn::ShiftLeft<52>(hn::BitCast(Bits(), sum.raw))));
 }
 
 /// The whole number nearest to x, and the bits that it adds to those of a number that is multiplied by 2 to its power. |x| is
@@ -188,18 +215,41 @@ inline Vector<float> log2(Vector<float> x) {
   return with_ends_of_log<float>(multiply_add(fraction, V(1.4426950408889634), whole), x, 0);
 }
 
+/// x = 2^power m with m in [√½, √2), for x that are no negative numbers and no denormal ones.
+struct PowerOfTwo {
+  Vector<double> power, m;
+
+  explicit PowerOfTwo(Vector<double> x) : power(x), m(x) {
+    using V = Vector<double>;
+    using Bits = hn::RebindToUnsigned<V::Tag>;
+    auto number = [](std::uint64_t bits) { return hn::Set(Bits(), bits); };
+    constexpr std::uint64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd;  // of 1 and √½
+    auto raised = hn::Add(hn::BitCast(Bits(), x.raw), number(one - root));
+    // A number of the size of 2⁵² has the power in its last bits.
+    power = V(hn::BitCast(V::Tag(), hn::Or(hn::ShiftRight<52>(raised), number(0x4330000000000000)))) -
+            V(0x1p52 + 1023);
+    m = hn::BitCast(V::Tag(), hn::Add(hn::And(raised, number(0xfffffffffffff)), number(root)));
+  }
+  /// For denormal x, too.
+  static PowerOfTwo of_any(Vector<double> x) {
+    using V = Vector<double>;
+    auto denormal = x < V(std::numeric_limits<double>::min());
+    PowerOfTwo parts(select(denormal, x * V(0x1p54), x));
+    parts.power = select(denormal, parts.power - V(54), parts.power);
+    return parts;
+  }
+};
+
+/// x without its last bits: only those of `mask` are kept.
+inline Vector<double> leading_bits(Vector<double> x, std::uint64_t mask) {
+  using Bits = hn::RebindToUnsigned<Vector<double>::Tag>;
+  return hn::BitCast(Vector<double>::Tag(), hn::And(hn::BitCast(Bits(), x.raw), hn::Set(Bits(), mask)));
+}
+
 inline Vector<double> log2(Vector<double> x) {
   using V = Vector<double>;
-  using Bits = hn::RebindToSigned<V::Tag>;
-  constexpr int fraction_bits = std::numeric_limits<double>::digits - 1;
-  auto denormal = x < V(std::numeric_limits<double>::min());
-  V scaled = select(denormal, x * V(0x1p54), x);
-  auto bits = hn::BitCast(Bits(), scaled.raw);
-  auto exponent = hn::ShiftRight<fraction_bits>(hn::Sub(bits, hn::Set(Bits(), 0x3fe6a09e667f3bcd)));  // √½
-  V rest = hn::BitCast(V::Tag(), hn::Sub(bits, hn::ShiftLeft<fraction_bits>(exponent)));
-  V whole = hn::ConvertTo(V::Tag(), exponent);
-  whole = select(denormal, whole - V(54), whole);
-  V y = multiply_add(V(hn::Log(V::Tag(), rest.raw)), V(1.4426950408889634), whole);
+  PowerOfTwo parts = PowerOfTwo::of_any(x);
+  V y = multiply_add(V(hn::Log(V::Tag(), parts.m.raw)), V(1.4426950408889634), parts.power);
   return with_ends_of_log<double>(y, x, 0);
 }
 
@@ -226,8 +276,52 @@ inline Vector<float> log10(Vector<float> x) {
   return in_double(x, [](Vector<double> wide) { return log(wide) * Vector<double>(0.4342944819032518); });
 }
 
+// log m = f − f² / 2 + r is split in two, of which the first has as few bits as make its product with log₁₀ e's first
+// part exact. So are those of the power and log₁₀ 2. The logarithms of powers of 10 are whole.
 inline Vector<double> log10(Vector<double> x) {
-  return by_lane(x, [](double lane) { return std::log10(lane); });
+  using V = Vector<double>;
+  PowerOfTwo parts = PowerOfTwo::of_any(x);
+  V f = parts.m - V(1), s = f / (f + V(2)), square = s * s, half = V(0.5) * f * f;
+  // (2 artanh s − 2 s) / s³ to 2⁻⁵¹ of it, for |s| below 0.1716.
+  constexpr double series[] = {0.666666666666667,   0.3999999999989881, 0.28571428626261336, 0.22222211091734861,
+                               0.18182892052552996, 0.1533163001129441, 0.14617522903566196};
+  V rest = s * multiply_add(polynomial(square, series), square, half);
+  V high = leading_bits(f - half, 0xffffffff00000000), low = (f - high) - half + rest;
+  V whole = parts.power * V(0x1.34413509f6p-2), part = high * V(0x1.bcb7b152p-2), sum = whole + part;
+  V small = multiply_add(low, V(0x1.bcb7b152p-2), (low + high) * V(0x1.b9438ca9aadd5p-36));
+  small = multiply_add(parts.power, V(0x1.9fef311f12b36p-42), small) + ((whole - sum) + part);
+  return with_ends_of_log<double>(sum + small, x, 0);
+}
+
+// x / (1 − x) is 2ⁿ times a number near 1, whose logarithm is 2 artanh of the difference over the sum of x and
+// 2ⁿ (1 − x): where n is 0, of 2x − 1, without a loss of digits.
+template <class T>
+Vector<T> logit(Vector<T> x) {
+  using V = Vector<T>;
+  using Bits = hn::RebindToSigned<typename V::Tag>;
+  using Integer = hn::TFromD<Bits>;
+  constexpr int fraction_bits = std::numeric_limits<T>::digits - 1;
+  auto bits = [](V number) { return hn::BitCast(Bits(), number.raw); };
+  V rest = V(1) - x;
+  auto half = hn::Set(Bits(), Integer{1} << (fraction_bits - 1));
+  auto n = hn::ShiftRight<fraction_bits>(hn::Add(hn::Sub(bits(x), bits(rest)), half));
+  V power = hn::ConvertTo(typename V::Tag(), n);
+  V scaled = hn::BitCast(typename V::Tag(), hn::Add(bits(rest), hn::ShiftLeft<fraction_bits>(n)));
+  V difference = select(power == V(0), (x - V(0.5)) + (x - V(0.5)), x - scaled);
+  V s = difference / (x + scaled), square = s * s, y = s;
+  // (2 artanh s − 2 s) / s³ for |s| below 0.2007, to 2⁻²⁰ of it in f32.
+  if constexpr (sizeof(T) == 4) {
+    constexpr double series[] = {0.6666671479, 0.39978634355, 0.29967692805};
+    y = multiply_add(polynomial(square, series) * square, s, s + s);
+    y = multiply_add(power, V(0.693145751953125), multiply_add(power, V(1.428606765330187e-6), y));
+  } else {
+    constexpr double series[] = {0.6666666666666666, 0.40000000000008257, 0.28571428567136176, 0.2222222307116973,
+                                 0.18181735865364493, 0.15388937130755376, 0.13208362154362246, 0.1361925071367565};
+    y = multiply_add(polynomial(square, series) * square, s, s + s);
+    y = multiply_add(power, V(0x1.62e42fefa38p-1), multiply_add(power, V(0x1.ef35793c7673p-45), y));
+  }
+  auto inside = hn::And(x >= V(static_cast<double>(std::numeric_limits<T>::min())), x < V(1));
+  return patched(inside, y, x, [](T lane) { return formulas::logit(lane); });
 }
 
 inline Vector<double> tanh(Vector<double> x) {
@@ -276,13 +370,7 @@ Vector<T> sinh(Vector<T> x) {
 // log x of f64, with an error of 2⁻⁴³ of it; x is no negative number and no denormal one.
 inline Vector<double> log_for_f32(Vector<double> x) {
   using V = Vector<double>;
-  using Bits = hn::RebindToUnsigned<V::Tag>;
-  auto number = [](std::uint64_t bits) { return hn::Set(Bits(), bits); };
-  constexpr std::uint64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd;  // of 1 and √½
-  auto raised = hn::Add(hn::BitCast(Bits(), x.raw), number(one - root));
-  // x = 2ⁿ m with m in [√½, √2). A number of the size of 2⁵² has n in its last bits.
-  V power = V(hn::BitCast(V::Tag(), hn::Or(hn::ShiftRight<52>(raised), number(0x4330000000000000)))) - V(0x1p52 + 1023);
-  V m = hn::BitCast(V::Tag(), hn::Add(hn::And(raised, number(0xfffffffffffff)), number(root)));
+  auto [power, m] = PowerOfTwo(x);
   // log m = 2 artanh s
   V s = (m - V(1)) / (m + V(1)), square = s * s;
   constexpr double series[] = {0.3333333333368772, 0.19999999398419133, 0.14285877318819074, 0.11095697195070722,
@@ -314,26 +402,66 @@ inline Vector<double> exp_for_f32(Vector<double> x) {
   return select(x == x, y, x);
 }
 
+/// The power of a base from that of its size: with the base's sign where the exponent is odd, NaN where it has a fraction.
+inline Vector<double> with_sign_of_power(Vector<double> y, Vector<double> base, Vector<double> power) {
+  using V = Vector<double>;
+  if (hn::AllTrue(V::Tag(), base > V(0))) return y;
+  V half = power * V(0.5);
+  auto whole = floor(power) == power;
+  auto odd = hn::AndNot(hn::Eq(floor(half).raw, half.raw), whole);
+  auto no_real = hn::And(hn::And(base < V(0), base > V(-infinity<double>)), hn::Not(whole));
+  return select(no_real, V(std::numeric_limits<double>::quiet_NaN()), select(odd, copysign(y, base), y));
+}
+
 // |b log |a|| is at most 104 where the result is a number of f32, so its relative error before it is rounded is at most 2⁻³⁵.
 // With the functions of full f64 it takes 1.5 times as long.
 inline Vector<float> pow(Vector<float> a, Vector<float> b) {
   return in_double(a, b, [](auto base, auto power) {
     using V = Vector<double>;
-    V size = abs(base), half = power * V(0.5);
-    V y = exp_for_f32(power * log_for_f32(size));
-    auto whole = floor(power) == power;
-    auto odd = hn::AndNot(hn::Eq(floor(half).raw, half.raw), whole);
-    y = select(odd, copysign(y, base), y);
-    auto no_real = hn::And(hn::And(base < V(0), size < V(infinity<double>)), hn::Not(whole));
-    y = select(no_real, V(std::numeric_limits<double>::quiet_NaN()), y);
+    V size = abs(base);
+    V y = with_sign_of_power(exp_for_f32(power * log_for_f32(size)), base, power);
     // −1 to an infinite power is 1.
     auto one = hn::Or(base == V(1), hn::And(size == V(1), abs(power) == V(infinity<double>)));
     return select(hn::Or(one, power == V(0)), V(1), y);
   });
 }
 
+/// A number as the sum of two, of which the second is below the first's last place.
+struct TwoParts {
+  Vector<double> high, low;
+};
+
+// 2 artanh s + power log 2 to 2⁻⁶⁴ of it, where s = (m − 1) / (m + 1) is 2^−power x's.
+inline TwoParts log_in_two_parts(Vector<double> x) {
+  using V = Vector<double>;
+  auto [power, m] = PowerOfTwo(x);
+  V f = m - V(1), divisor = m + V(1), inverse = V(1) / divisor, s = f * inverse;
+  V s_low = (multiply_add(-s, divisor, f) - s * (m - (divisor - V(1)))) * inverse;
+  V square = s * s, square_low = multiply_add(s, s, -square) + (s + s) * s_low;
+  V cube = square * s, cube_low = multiply_add(square, s, -cube) + multiply_add(square, s_low, square_low * s);
+  // s³ has the factor 2/3 + s² (…), in two parts, of which the second term is good to 2⁻⁵⁰.
+  constexpr double series[] = {0.4000000000000003,  0.28571428571337937, 0.22222222271335484, 0.18181808212747697,
+                               0.1538557714152483,  0.13285884659622724, 0.12914463904095583};
+  V third(2.0 / 3), more = multiply_add(square_low, V(0.4), polynomial(square, series) * square), factor = third + more;
+  V factor_low = ((third - factor) + more) + V(3.700743415417188e-17), term = cube * factor;
+  V small = multiply_add(cube, factor, -term) + multiply_add(cube_low, factor, multiply_add(cube, factor_low, s_low + s_low));
+  V whole = power * V(0x1.62e42fefa38p-1), twice = s + s, sum = whole + twice, all = sum + term;
+  small = multiply_add(power, V(0x1.ef35793c7673p-45), small) + ((whole - sum) + twice) + ((sum - all) + term);
+  V high = all + small;
+  return {high, (all - high) + small};
+}
+
+// Products that are rounded once keep the digits of |b log |a||, which are as many more as it is large.
 inline Vector<double> pow(Vector<double> a, Vector<double> b) {
-  return by_lane(a, b, [](double x, double y) { return std::pow(x, y); });
+  using V = Vector<double>;
+  auto exact = [](double x, double y) { return std::pow(x, y); };
+  if constexpr (!multiply_add_is_fused) return by_lane(a, b, exact);
+  V size = abs(a);
+  auto [log_high, log_low] = log_in_two_parts(size);
+  V high = b * log_high, low = multiply_add(b, log_high, -high) + b * log_low;
+  auto ordinary = hn::And(has_ordinary_log(size), abs(high) < V(700)), vanishes = hn::And(a == V(0), b > V(0));
+  V y = select(vanishes, V(0), exp_of_sum(high, low));
+  return patched(hn::Or(ordinary, vanishes), with_sign_of_power(y, a, b), a, b, exact);
 }
 
 }  // namespace reel::detail::inline REEL_TARGET
