@@ -12,7 +12,9 @@
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
+#include "../if_needed.h"
 #include "../joining.h"
+#include "../operand.h"
 #include "../registry.h"
 #include "attributes.h"
 
@@ -126,8 +128,12 @@ constexpr OpInfo cumprod_op{
     .gradient =
         [](Gradient& g) {
           const auto& at = g.attributes<ScanAttributes>();
-          Tensor terms = back_through(g.saved_input(0), g.output(), at, g.where());
-          g.accumulate(0, terms * before(g.saved_output(), at.on_axis(), at.backwards, 1));
+          const Tensor& x = g.saved_input(0);
+          // Where a product of halves underflows, a sum of later ones may overflow: their product would be NaN.
+          bool half = is_half(x.dtype());
+          Tensor wide = widened(x), products = half ? scan(*g.op(), wide, at, g.where()) : g.saved_output();
+          Tensor terms = back_through(wide, widened(g.output()), at, g.where());
+          g.accumulate(0, to_if_needed(terms * before(products, at.on_axis(), at.backwards, 1), x.dtype()));
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},

@@ -214,6 +214,25 @@ TEST_CASE("derivatives of products and running products with zeros agree with di
   }
 }
 
+TEST_CASE("the gradient of a running product of halves is exact where the product underflows and later sums overflow") {
+  // y₃ = 2⁻³² is 0 in f16; the sum of the later products without those before it exceeds f16's largest number.
+  const Values factors{0x1p-8, 0x1p-8, 0x1p-8, 0x1p-8, 0x1p8, 0x1p8, 0x1p8, 0x1p8};
+  for (DType dtype : {f16, bf16}) {
+    CAPTURE(name_of(dtype));
+    Values d = gradient_of(to(tensor(factors), dtype), [](const Tensor& a) { return sum(cumprod(a)); });
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      double before = 1, expected = 0;
+      for (std::size_t k = 0; k < i; ++k) before *= factors[k];
+      for (std::size_t j = i; j < factors.size(); ++j) {
+        expected += before;
+        if (j + 1 < factors.size()) before *= factors[j + 1];
+      }
+      CAPTURE(i);
+      CHECK(d[i] == Approx(expected).epsilon(2 * last_place(dtype)));
+    }
+  }
+}
+
 TEST_CASE("an f32 product neither overflows nor vanishes on the way") {
   Tensor x = tensor({1e30f, 1e30f, 1e-30f, 1e-30f});
   CHECK(prod(x).item() == Approx(1));
