@@ -38,12 +38,12 @@ struct ElementwiseRow {
   static constexpr Grain grain = grain_;
 };
 
-/// An activation function of an element and up to two parameters, with its gradient: f(x, …) and g(d, x, …).
-template <class F, class G, int parameters_, Grain grain_>
+/// An activation function of an element and up to three parameters, with its gradient: f(x, …) and g(d, x, …).
+template <class F, class G, int parameters_, Grain grain_, int gradient_parameters_ = parameters_>
 struct ActivationRow {
   using Formula = F;
   using Gradient = G;
-  static constexpr int parameters = parameters_;
+  static constexpr int parameters = parameters_, gradient_parameters = gradient_parameters_;
   static constexpr Grain grain = grain_;
 };
 
@@ -127,6 +127,8 @@ using BinaryRows = KernelList<
     Row<struct TanhGradient, floating, coarse>,
     Row<struct SigmoidGradient, floating, coarse>,
     Row<struct ReluGradient, floating, coarse>,
+    Row<struct Prelu, floating, coarse>,
+    Row<struct PreluSlope, floating, coarse>,
     Row<struct FloorDivide, numbers, medium, struct IntegerQuotient>,
     Row<struct Mod, numbers, medium, struct IntegerMod>,
     Row<struct Pow, numbers, fine, struct IntegerPow>,
@@ -160,7 +162,8 @@ using ActivationRows = KernelList<
     ActivationRow<struct Softsign, struct SoftsignGradient, 0, coarse>,
     ActivationRow<struct Hardsigmoid, struct HardsigmoidGradient, 0, coarse>,
     ActivationRow<struct Hardshrink, struct ShrinkGradient, 1, coarse>,
-    ActivationRow<struct Softshrink, struct ShrinkGradient, 1, coarse>>;
+    ActivationRow<struct Softshrink, struct ShrinkGradient, 1, coarse>,
+    ActivationRow<struct NanToNum, struct NanToNumGradient, 3, coarse, 0>>;
 // clang-format on
 
 }  // namespace reel::formulas::inline REEL_TARGET

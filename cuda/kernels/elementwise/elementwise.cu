@@ -70,71 +70,47 @@ void add_binary_kernel(KernelTable& table) {
     table.plain_binary[binary_place<F>] = plain_binary<F>;
 }
 
-// Formulas and their gradients with one or two parameters, of the type in which x is computed.
-template <class F, class V>
-struct WithOne {
-  V first;
-  REEL_DEVICE V operator()(V x) const { return F()(x, first); }
-  REEL_DEVICE V operator()(V d, V x) const { return F()(d, x, first); }
+// A formula with its parameters, of the type in which x is computed.
+template <class F, class V, int count>
+struct WithParameters {
+  V parameters[3];
+  template <class... Inputs>
+  REEL_DEVICE V operator()(Inputs... x) const {
+    if constexpr (count == 1)
+      return F()(x..., parameters[0]);
+    else if constexpr (count == 2)
+      return F()(x..., parameters[0], parameters[1]);
+    else
+      return F()(x..., parameters[0], parameters[1], parameters[2]);
+  }
 };
-template <class F, class V>
-struct WithTwo {
-  V first, second;
-  REEL_DEVICE V operator()(V x) const { return F()(x, first, second); }
-  REEL_DEVICE V operator()(V d, V x) const { return F()(d, x, first, second); }
-};
 
-template <class F>
-void plain(const View& out, const View& x, double, double) {
-  run_floating(F(), out, x);
-}
-template <class F>
-void plain_gradient(const View& out, const View& d, const View& x, double, double) {
-  run_floating(F(), out, d, x);
+template <class F, int count, class... Inputs>
+void run_with_parameters(const View& out, const ActivationParameters& given, const Inputs&... inputs) {
+  if constexpr (count == 0)
+    run_floating(F(), out, inputs...);
+  else
+    with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+      using V = Wide<T>;
+      WithParameters<F, V, count> formula{static_cast<V>(given[0]), static_cast<V>(given[1]), static_cast<V>(given[2])};
+      run_alike<T>(formula, out, inputs...);
+    });
 }
 
-template <class F, class... Inputs>
-void run_with_one(double first, const View& out, const Inputs&... inputs) {
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    run_alike<T>(WithOne<F, Wide<T>>{static_cast<Wide<T>>(first)}, out, inputs...);
-  });
+template <class F, int count>
+void activation_kernel(const View& out, const View& x, const ActivationParameters& parameters) {
+  run_with_parameters<F, count>(out, parameters, x);
 }
-template <class F, class... Inputs>
-void run_with_two(double first, double second, const View& out, const Inputs&... inputs) {
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    run_alike<T>(WithTwo<F, Wide<T>>{static_cast<Wide<T>>(first), static_cast<Wide<T>>(second)}, out, inputs...);
-  });
-}
-
-template <class F>
-void with_one(const View& out, const View& x, double first, double) {
-  run_with_one<F>(first, out, x);
-}
-template <class F>
-void one_gradient(const View& out, const View& d, const View& x, double first, double) {
-  run_with_one<F>(first, out, d, x);
-}
-template <class F>
-void with_two(const View& out, const View& x, double first, double second) {
-  run_with_two<F>(first, second, out, x);
-}
-template <class F>
-void two_gradient(const View& out, const View& d, const View& x, double first, double second) {
-  run_with_two<F>(first, second, out, d, x);
+template <class G, int count>
+void activation_gradient(const View& out, const View& d, const View& x, const ActivationParameters& parameters) {
+  run_with_parameters<G, count>(out, parameters, d, x);
 }
 
 template <class Row>
 void add_activation_kernels(ActivationKernels& table) {
-  using F = typename Row::Formula;
-  using G = typename Row::Gradient;
-  auto& forward = table.forward[activation_place<F>];
-  auto& gradient = table.gradient[activation_place<F>];
-  if constexpr (Row::parameters == 0)
-    forward = plain<F>, gradient = plain_gradient<G>;
-  else if constexpr (Row::parameters == 1)
-    forward = with_one<F>, gradient = one_gradient<G>;
-  else
-    forward = with_two<F>, gradient = two_gradient<G>;
+  constexpr int place = activation_place<typename Row::Formula>;
+  table.forward[place] = activation_kernel<typename Row::Formula, Row::parameters>;
+  table.gradient[place] = activation_gradient<typename Row::Gradient, Row::gradient_parameters>;
 }
 
 }  // namespace

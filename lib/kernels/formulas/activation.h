@@ -219,4 +219,19 @@ struct ShrinkGradient {
   }
 };
 
+struct NanToNum {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x, V nan, V positive_infinity, V negative_infinity) const {
+    V y = select(x == V(HUGE_VAL), positive_infinity, select(x == V(-HUGE_VAL), negative_infinity, x));
+    return select(x == x, y, nan);
+  }
+};
+struct NanToNumGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x) const {
+    using std::abs;
+    return select(abs(x) < V(HUGE_VAL), d, V(0));
+  }
+};
+
 }  // namespace reel::formulas::inline REEL_TARGET

@@ -114,4 +114,18 @@ struct ReluGradient {
   }
 };
 
+struct Prelu {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x, V weight) const {
+    return select(x > V(0), x, x * weight);
+  }
+};
+// Its derivative with respect to x.
+struct PreluSlope {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x, V weight) const {
+    return select(x > V(0), V(1), weight);
+  }
+};
+
 }  // namespace reel::formulas::inline REEL_TARGET

@@ -1,17 +1,18 @@
 #include <reel/ops/activation.h>
 
+#include <limits>
+
 #include <reel/ops/comparison.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
 #include "../../core/context.h"
 #include "../../core/op_error.h"
-#include "../../dispatch/invoke.h"
+#include "../../dispatch/autocast.h"
 #include "../../kernels/activation.h"
-#include "../../record/gradient.h"
-#include "../joining.h"
 #include "../registry.h"
 #include "attributes.h"
+#include "elementwise.h"
 
 namespace reel {
 
@@ -21,8 +22,9 @@ namespace {
 
 template <class F>
 void forward(Call& call) {
-  const auto& [first, second] = call.attributes<ActivationAttributes>();
-  kernels(call.output().device).activation->forward[activation_place<F>](call.output(), call.input(0), first, second);
+  const auto& [first, second, third] = call.attributes<ActivationAttributes>();
+  kernels(call.output().device)
+      .activation->forward[activation_place<F>](call.output(), call.input(0), {first, second, third});
 }
 
 // Fused gradients have no gradient of their own: they run only when nothing records.
@@ -31,10 +33,10 @@ constexpr OpInfo fused_gradient(const char* name) {
   return {.name = name,
           .forward =
               [](Call& call) {
-                const auto& [first, second] = call.attributes<ActivationAttributes>();
+                const auto& [first, second, third] = call.attributes<ActivationAttributes>();
                 kernels(call.output().device)
-                    .activation->gradient[activation_place<F>](call.output(), call.input(0), call.input(1), first,
-                                                               second);
+                    .activation->gradient[activation_place<F>](call.output(), call.input(0), call.input(1),
+                                                               {first, second, third});
               },
           .joining = by_elements,
           .internal = true};
@@ -46,8 +48,8 @@ void accumulate_gradient(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0);
   if (!g.recording())
     return g.accumulate(0, invoke(fused, {&d, &x}, {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
-  const auto& [first, second] = g.attributes<ActivationAttributes>();
-  g.accumulate(0, composed(d, x, first, second));
+  const auto& attributes = g.attributes<ActivationAttributes>();
+  g.accumulate(0, composed(d, x, attributes.first, attributes.second));
 }
 
 template <class F, const OpInfo& fused,
@@ -62,11 +64,11 @@ constexpr OpInfo activation(const char* name, Precision precision = Precision::p
           .internal = internal};
 }
 
-Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0) {
+Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0, double third = 0) {
   const Tensor& tensor = tensor_of(op.name, x);
   check_floating(op.name, tensor, x.location());
   return invoke(op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
-                bytes_of(ActivationAttributes{first, second}));
+                bytes_of(ActivationAttributes{first, second, third}));
 }
 
 }  // namespace
@@ -247,6 +249,94 @@ constexpr OpInfo softshrink_op =
 Tensor hardshrink(const Arg& x, ShrinkOptions options) { return shrink(hardshrink_op, x, options.lambda); }
 Tensor softshrink(const Arg& x, ShrinkOptions options) { return shrink(softshrink_op, x, options.lambda); }
 
+// y = x where it is finite, else a number;  dx = d where x is finite, else 0
+
+constexpr OpInfo nan_to_num_gradient_op = fused_gradient<formulas::NanToNum>("nan_to_num_gradient");
+
+constexpr OpInfo nan_to_num_op =
+    activation<formulas::NanToNum, nan_to_num_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+      return where(isfinite(x), d, 0.0);
+    }>("nan_to_num");
+
+namespace {
+
+double largest_number(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return std::numeric_limits<double>::max();
+    case DType::f16: return 65504;
+    case DType::bf16: return 0x1.fep127;
+    default: return static_cast<double>(std::numeric_limits<float>::max());
+  }
+}
+
+}  // namespace
+
+Tensor nan_to_num(const Arg& x, NanToNumOptions options) {
+  DType dtype = tensor_of(nan_to_num_op.name, x).dtype();
+  if (!is_floating(dtype)) return copy(x);
+  double largest = largest_number(dtype);
+  return run(nan_to_num_op, x, options.nan, options.positive_infinity.value_or(largest),
+             options.negative_infinity.value_or(-largest));
+}
+
+// z = 1 where x > 0, else w;  dx = 0,  dw = 0 where x > 0, else d
+
+constexpr OpInfo prelu_slope_op{
+    .name = "prelu_slope",
+    .forward = binary_forward<formulas::PreluSlope>,
+    .gradient =
+        [](Gradient& g) {
+          accumulate_zeros(g, 0);
+          if (g.wants(1)) g.accumulate(1, where(g.saved_input(0) > 0.0, 0.0, g.output()));
+        },
+    .saves_input_for = {0, inputs({0})},
+    .joining = by_elements,
+    .internal = true,
+};
+
+// y = x where x > 0, else w x;  dx = d z,  dw = d min(x, 0)
+
+constexpr OpInfo prelu_op{
+    .name = "prelu",
+    .forward = binary_forward<formulas::Prelu>,
+    .gradient =
+        [](Gradient& g) {
+          enum { in_x, in_weight };
+          const Tensor &d = g.output(), &x = g.saved_input(in_x);
+          if (g.wants(in_x)) {
+            const Tensor& weight = g.saved_input(in_weight);
+            g.accumulate_product(in_x, d, invoke(prelu_slope_op, {&x, &weight}, {x.body(), x.dtype()}, g.where()));
+          }
+          // An infinite element that the slope does not apply to would make a product with the element NaN.
+          if (g.wants(in_weight)) g.accumulate(in_weight, d * minimum(x, 0.0));
+        },
+    .saves_input_for = {inputs({0, 1}), inputs({0})},
+    .joining = by_elements,
+};
+
+Tensor prelu(const Arg& given_x, const Arg& given_weight) {
+  const char* name = prelu_op.name;
+  const AutocastArg x(Precision::low, given_x), weight(Precision::low, given_weight);
+  const Tensor &tensor = tensor_of(name, x), &slopes = tensor_of(name, weight);
+  Location where = given_x.location();
+  OpScope caller(where, name);
+  check_floating(name, tensor, where);
+  if (slopes.dtype() != tensor.dtype())
+    fail<DTypeError>(name, where, "the weight {} does not have the dtype of x {}; convert it with to(…, {})",
+                     describe(slopes), describe(tensor), name_of(tensor.dtype()));
+  check_same_device(name, tensor, slopes, where);
+  Shape shape;
+  if (slopes.rank() > 1 || slopes.numel() != 1) {
+    if (slopes.rank() != 1 || tensor.rank() < 2 || tensor.size(1) != slopes.numel())
+      fail<ShapeError>(name, where, "the weight {} is neither one number nor one for each channel on axis 1 of x {}",
+                       to_string(slopes.shape()), to_string(tensor.shape()));
+    shape.push_back(slopes.numel());
+    for (int axis = 2; axis < tensor.rank(); ++axis) shape.push_back(1);
+  }
+  Tensor beside = slopes.rank() == shape.rank() ? slopes : reshape(slopes, shape);
+  return invoke(prelu_op, {&tensor, &beside}, {tensor.body(), tensor.dtype()}, where);
+}
+
 // glu: y = a σ(b)
 
 Tensor glu(const Arg& x, int axis) {
@@ -286,7 +376,11 @@ OpList detail::activation_ops() {
                                           &hardsigmoid_gradient_op,
                                           &hardshrink_op,
                                           &softshrink_op,
-                                          &shrink_gradient_op};
+                                          &shrink_gradient_op,
+                                          &nan_to_num_op,
+                                          &nan_to_num_gradient_op,
+                                          &prelu_op,
+                                          &prelu_slope_op};
   return ops;
 }
 

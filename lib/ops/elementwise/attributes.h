@@ -6,9 +6,9 @@
 
 namespace reel::detail {
 
-/// The numbers of an activation: its slope, its threshold or its bounds.
+/// The numbers of an activation: its slope, its threshold or its bounds; or what `nan_to_num` gives.
 struct ActivationAttributes {
-  FloatBits first, second;
+  FloatBits first, second, third;
 };
 
 }  // namespace reel::detail

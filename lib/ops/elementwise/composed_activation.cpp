@@ -8,7 +8,6 @@
 
 #include "../../core/context.h"
 #include "../../core/op_error.h"
-#include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 
 namespace reel {
@@ -48,32 +47,6 @@ Tensor celu(const Arg& x, CeluOptions options) {
   // The exponential must be finite where it is masked, too.
   Tensor below = expm1(where(positive, 0.0, wide) / options.alpha) * options.alpha;
   return to_if_needed(where(positive, wide, below), given.dtype);
-}
-
-// prelu: y = x where x > 0, else w x
-
-Tensor prelu(const Arg& given_x, const Arg& given_weight) {
-  const char* name = "prelu";
-  const AutocastArg x(Precision::low, given_x), weight(Precision::low, given_weight);
-  const Tensor& slopes = tensor_of(name, weight);
-  Activated given(name, x);
-  const Tensor& tensor = given.tensor;
-  if (slopes.dtype() != given.dtype)
-    fail<DTypeError>(name, given.where, "the weight {} does not have the dtype of x {}; convert it with to(…, {})",
-                     describe(slopes), describe(tensor), name_of(given.dtype));
-  check_same_device(name, tensor, slopes, given.where);
-  Shape shape;
-  if (slopes.rank() > 1 || slopes.numel() != 1) {
-    if (slopes.rank() != 1 || tensor.rank() < 2 || tensor.size(1) != slopes.numel())
-      fail<ShapeError>(name, given.where,
-                       "the weight {} is neither one number nor one for each channel on axis 1 of x {}",
-                       to_string(slopes.shape()), to_string(tensor.shape()));
-    shape.push_back(slopes.numel());
-    for (int axis = 2; axis < tensor.rank(); ++axis) shape.push_back(1);
-  }
-  // An infinite element that the slope does not apply to would make the slope's gradient NaN.
-  Tensor positive = tensor > 0.0;
-  return where(positive, tensor, reshape(slopes, shape) * where(positive, 0.0, tensor));
 }
 
 }  // namespace reel

@@ -4,8 +4,6 @@
 #include <reel/ops/create.h>
 #include <reel/ops/shape.h>
 
-#include <limits>
-
 #include "../../core/op_error.h"
 #include "../registry.h"
 #include "elementwise.h"
@@ -156,32 +154,6 @@ constexpr OpInfo rsqrt_op = unary_by_y<formulas::Rsqrt>(
     Precision::full);
 
 Tensor rsqrt(const Arg& x) { return floating_unary(rsqrt_op, x); }
-
-// nan_to_num: y = x where it is finite, else a number
-
-namespace {
-
-double largest_number(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return std::numeric_limits<double>::max();
-    case DType::f16: return 65504;
-    case DType::bf16: return 0x1.fep127;
-    default: return static_cast<double>(std::numeric_limits<float>::max());
-  }
-}
-
-}  // namespace
-
-Tensor nan_to_num(const Arg& x, NanToNumOptions options) {
-  const Tensor& tensor = tensor_of("nan_to_num", x);
-  if (!is_floating(tensor.dtype())) return copy(x);
-  OpScope caller(x.location(), "nan_to_num");
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  double largest = largest_number(tensor.dtype());
-  Tensor above = where(tensor == infinity, options.positive_infinity.value_or(largest), tensor);
-  Tensor below = where(tensor == -infinity, options.negative_infinity.value_or(-largest), above);
-  return where(isnan(tensor), options.nan, below);
-}
 
 OpList detail::unary_ops() {
   static constexpr const OpInfo* ops[] = {&zero_gradient_op, &neg_op,           &abs_op,   &sign_op, &square_op,

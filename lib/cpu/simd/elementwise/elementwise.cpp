@@ -182,17 +182,16 @@ void add_binary_kernel(KernelTable& table) {
   }
 }
 
-template <class F, class T>
-void vector_loop_4(void* out, const void* const* inputs, std::int64_t count) {
+template <class F, class T, int input_count>
+void vector_loop(void* out, const void* const* inputs, std::int64_t count) {
   using V = Vector<T>;
-  auto* y = static_cast<T*>(out);
-  auto from = [&](int k, std::int64_t i) { return static_cast<const T*>(inputs[k]) + i; };
-  std::int64_t i = 0;
-  for (; i + V::lanes <= count; i += V::lanes)
-    F()(V::load(from(0, i)), V::load(from(1, i)), V::load(from(2, i)), V::load(from(3, i))).store(y + i);
-  if (std::int64_t left = count - i) F()
-  (V::load(from(0, i), left), V::load(from(1, i), left), V::load(from(2, i), left), V::load(from(3, i), left))
-      .store(y + i, left);
+  [=]<int... k>(std::integer_sequence<int, k...>) {
+    auto* y = static_cast<T*>(out);
+    auto from = [=](int input, std::int64_t i) { return static_cast<const T*>(inputs[input]) + i; };
+    std::int64_t i = 0;
+    for (; i + V::lanes <= count; i += V::lanes) F()(V::load(from(k, i))...).store(y + i);
+    if (std::int64_t left = count - i) F()(V::load(from(k, i), left)...).store(y + i, left);
+  }(std::make_integer_sequence<int, input_count>());
 }
 
 // A number as an operand that is broadcast, in the type in which x is computed.
@@ -216,55 +215,34 @@ class Number : Immovable {
   View view_;
 };
 
-template <class F, Grain grain>
-void plain(const View& out, const View& x, double, double) {
-  floating_unary<F, grain>(out, x);
-}
-template <class F, Grain grain>
-void plain_gradient(const View& out, const View& d, const View& x, double, double) {
-  floating_binary<F, grain>(out, d, x);
-}
-
-template <class F, Grain grain>
-void with_one(const View& out, const View& x, double first, double) {
-  Number a(first, x.dtype);
-  run_loop(out, {&x, a.view()}, x.dtype == DType::f64 ? vector_loop_2<F, double> : vector_loop_2<F, float>,
-           {.parallel_from = parallel_from(grain)});
-}
-template <class F, Grain grain>
-void one_gradient(const View& out, const View& d, const View& x, double first, double) {
-  Number a(first, x.dtype);
-  run_loop(out, {&d, &x, a.view()}, x.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>,
-           {.parallel_from = parallel_from(grain)});
-}
-
-template <class F, Grain grain>
-void with_two(const View& out, const View& x, double first, double second) {
-  Number a(first, x.dtype), b(second, x.dtype);
-  run_loop(out, {&x, a.view(), b.view()}, x.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>,
-           {.parallel_from = parallel_from(grain)});
-}
-template <class F, Grain grain>
-void two_gradient(const View& out, const View& d, const View& x, double first, double second) {
-  Number a(first, x.dtype), b(second, x.dtype);
-  run_loop(out, {&d, &x, a.view(), b.view()},
-           x.dtype == DType::f64 ? vector_loop_4<F, double> : vector_loop_4<F, float>,
-           {.parallel_from = parallel_from(grain)});
+template <class F, Grain grain, int count, class... Inputs>
+void run_with_parameters(const View& out, const ActivationParameters& parameters, DType dtype,
+                         const Inputs&... inputs) {
+  constexpr int all = static_cast<int>(sizeof...(inputs)) + count;
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    run_loop(out, {&inputs..., Number(parameters[k], dtype).view()...},
+             dtype == DType::f64 ? vector_loop<F, double, all> : vector_loop<F, float, all>,
+             {.parallel_from = parallel_from(grain)});
+  }(std::make_integer_sequence<int, count>());
 }
 
 template <class Row>
 void add_activation_kernels(ActivationKernels& table) {
   using F = typename Row::Formula;
   using G = typename Row::Gradient;
-  constexpr Grain grain = Row::grain;
-  auto& forward = table.forward[activation_place<F>];
-  auto& gradient = table.gradient[activation_place<F>];
-  if constexpr (Row::parameters == 0)
-    forward = plain<F, grain>, gradient = plain_gradient<G, grain>;
-  else if constexpr (Row::parameters == 1)
-    forward = with_one<F, grain>, gradient = one_gradient<G, grain>;
-  else
-    forward = with_two<F, grain>, gradient = two_gradient<G, grain>;
+  table.forward[activation_place<F>] = [](const View& out, const View& x, const ActivationParameters& parameters) {
+    if constexpr (Row::parameters == 0)
+      floating_unary<F, Row::grain>(out, x);
+    else
+      run_with_parameters<F, Row::grain, Row::parameters>(out, parameters, x.dtype, x);
+  };
+  table.gradient[activation_place<F>] = [](const View& out, const View& d, const View& x,
+                                           const ActivationParameters& parameters) {
+    if constexpr (Row::gradient_parameters == 0)
+      floating_binary<G, Row::grain>(out, d, x);
+    else
+      run_with_parameters<G, Row::grain, Row::gradient_parameters>(out, parameters, x.dtype, d, x);
+  };
 }
 
 }  // namespace

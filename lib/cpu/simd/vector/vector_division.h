@@ -47,9 +47,7 @@ inline Vector<float> floor_quotient(Vector<float> a, Vector<float> b) {
 }
 
 inline Vector<double> floor_quotient(Vector<double> a, Vector<double> b) {
-  auto fast = [](auto whole, auto, auto too_large) {
-    return select(too_large, whole - Vector<double>(1), whole);
-  };
+  auto fast = [](auto whole, auto, auto too_large) { return select(too_large, whole - Vector<double>(1), whole); };
   return divided_once(a, b, fast, [](double x, double y) { return formulas::floor_quotient(x, y); });
 }
 

@@ -38,7 +38,8 @@ inline Vector<double> exp_of_sum(Vector<double> x, Vector<double> low) {
   // The sum has no fraction, and the whole number n in its last bits.
   V sum = multiply_add(x, V(1.4426950408889634), V(0x1.8p52)), whole = sum - V(0x1.8p52);
   // The first part of log 2 has as few bits as make its product with n exact.
-  V part = multiply_add(whole, V(-0x1.62e42fefa38p-1), x), correction = multiply_add(whole, V(-0x1.ef35793c7673p-45), low);
+  V part = multiply_add(whole, V(-0x1.62e42fefa38p-1), x),
+    correction = multiply_add(whole, V(-0x1.ef35793c7673p-45), low);
   V rest = part + correction, lost = (part - rest) + correction;
   // (e^r − 1 − r) / r² to 2⁻⁵⁷ of it, for |r| below 0.3467.
   constexpr double series[] = {0.5,
@@ -226,8 +227,7 @@ struct PowerOfTwo {
     constexpr std::uint64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd;  // of 1 and √½
     auto raised = hn::Add(hn::BitCast(Bits(), x.raw), number(one - root));
     // A number of the size of 2⁵² has the power in its last bits.
-    power = V(hn::BitCast(V::Tag(), hn::Or(hn::ShiftRight<52>(raised), number(0x4330000000000000)))) -
-            V(0x1p52 + 1023);
+    power = V(hn::BitCast(V::Tag(), hn::Or(hn::ShiftRight<52>(raised), number(0x4330000000000000)))) - V(0x1p52 + 1023);
     m = hn::BitCast(V::Tag(), hn::Add(hn::And(raised, number(0xfffffffffffff)), number(root)));
   }
   /// For denormal x, too.
@@ -315,7 +315,7 @@ Vector<T> logit(Vector<T> x) {
     y = multiply_add(polynomial(square, series) * square, s, s + s);
     y = multiply_add(power, V(0.693145751953125), multiply_add(power, V(1.428606765330187e-6), y));
   } else {
-    constexpr double series[] = {0.6666666666666666, 0.40000000000008257, 0.28571428567136176, 0.2222222307116973,
+    constexpr double series[] = {0.6666666666666666,  0.40000000000008257, 0.28571428567136176, 0.2222222307116973,
                                  0.18181735865364493, 0.15388937130755376, 0.13208362154362246, 0.1361925071367565};
     y = multiply_add(polynomial(square, series) * square, s, s + s);
     y = multiply_add(power, V(0x1.62e42fefa38p-1), multiply_add(power, V(0x1.ef35793c7673p-45), y));
@@ -409,7 +409,7 @@ inline Vector<double> with_sign_of_power(Vector<double> y, Vector<double> base, 
   V half = power * V(0.5);
   auto whole = floor(power) == power;
   auto odd = hn::AndNot(hn::Eq(floor(half).raw, half.raw), whole);
-  auto no_real = hn::And(hn::And(base < V(0), base > V(-infinity<double>)), hn::Not(whole));
+  auto no_real = hn::And(hn::And(base<V(0), base> V(-infinity<double>)), hn::Not(whole));
   return select(no_real, V(std::numeric_limits<double>::quiet_NaN()), select(odd, copysign(y, base), y));
 }
 
@@ -440,11 +440,12 @@ inline TwoParts log_in_two_parts(Vector<double> x) {
   V square = s * s, square_low = multiply_add(s, s, -square) + (s + s) * s_low;
   V cube = square * s, cube_low = multiply_add(square, s, -cube) + multiply_add(square, s_low, square_low * s);
   // s³ has the factor 2/3 + s² (…), in two parts, of which the second term is good to 2⁻⁵⁰.
-  constexpr double series[] = {0.4000000000000003,  0.28571428571337937, 0.22222222271335484, 0.18181808212747697,
-                               0.1538557714152483,  0.13285884659622724, 0.12914463904095583};
+  constexpr double series[] = {0.4000000000000003, 0.28571428571337937, 0.22222222271335484, 0.18181808212747697,
+                               0.1538557714152483, 0.13285884659622724, 0.12914463904095583};
   V third(2.0 / 3), more = multiply_add(square_low, V(0.4), polynomial(square, series) * square), factor = third + more;
   V factor_low = ((third - factor) + more) + V(3.700743415417188e-17), term = cube * factor;
-  V small = multiply_add(cube, factor, -term) + multiply_add(cube_low, factor, multiply_add(cube, factor_low, s_low + s_low));
+  V small =
+      multiply_add(cube, factor, -term) + multiply_add(cube_low, factor, multiply_add(cube, factor_low, s_low + s_low));
   V whole = power * V(0x1.62e42fefa38p-1), twice = s + s, sum = whole + twice, all = sum + term;
   small = multiply_add(power, V(0x1.ef35793c7673p-45), small) + ((whole - sum) + twice) + ((sum - all) + term);
   V high = all + small;

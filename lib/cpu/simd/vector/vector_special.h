@@ -36,24 +36,24 @@ inline Vector<float> erf(Vector<float> x) {
 
 // erf x on [0, 1], to 2⁻⁵⁴ of it.
 inline Vector<double> erf_near_zero(Vector<double> x) {
-  constexpr double series[] = {1.1283791670955126, -0.3761263890318375, 0.11283791670954882, -0.026866170645077334,
-                               0.005223977624823223, -0.0008548326981129666, 0.00012055331122299266,
-                               -1.4925595519506043e-05, 1.6461004480962034e-06, -1.6350354461959655e-07,
-                               1.4660051998394848e-08, -1.1373902296430911e-09, 5.958930743134941e-11};
+  constexpr double series[] = {1.1283791670955126,      -0.3761263890318375,     0.11283791670954882,
+                               -0.026866170645077334,   0.005223977624823223,    -0.0008548326981129666,
+                               0.00012055331122299266,  -1.4925595519506043e-05, 1.6461004480962034e-06,
+                               -1.6350354461959655e-07, 1.4660051998394848e-08,  -1.1373902296430911e-09,
+                               5.958930743134941e-11};
   return x * polynomial(x * x, series);
 }
 
 /// erfc x on [0, 26], with an error of 2⁻⁵²: e^−x² times a polynomial, in (x − 4) / (x + 4), of (1 + 2 x) e^x² erfc x.
 inline Vector<double> erfc_of_positive(Vector<double> x) {
   using V = Vector<double>;
-  constexpr double series[] = {1.2329951186255526, -0.1396211168405629, 0.015379652102620305, 0.06809705425473639,
-                               -0.10103906603632913, 0.09373283499682628, -0.0663303658119996,
-                               0.037167515561938515, -0.0161977340542423, 0.005031969761432285,
-                               -0.000757773370277741, -0.0001992555416162786, 0.00015062234674481447,
-                               -2.4403036998954536e-05, -1.1225008755089552e-05, 5.717563626689596e-06,
-                               3.016107881318932e-07, -8.346789501461553e-07, 6.258721442256385e-08,
-                               1.1494863135062745e-07, -7.764817952397257e-09, -1.3529367067220971e-08,
-                               -1.7668021904964841e-09};
+  constexpr double series[] = {
+      1.2329951186255526,     -0.1396211168405629,     0.015379652102620305,    0.06809705425473639,
+      -0.10103906603632913,   0.09373283499682628,     -0.0663303658119996,     0.037167515561938515,
+      -0.0161977340542423,    0.005031969761432285,    -0.000757773370277741,   -0.0001992555416162786,
+      0.00015062234674481447, -2.4403036998954536e-05, -1.1225008755089552e-05, 5.717563626689596e-06,
+      3.016107881318932e-07,  -8.346789501461553e-07,  6.258721442256385e-08,   1.1494863135062745e-07,
+      -7.764817952397257e-09, -1.3529367067220971e-08, -1.7668021904964841e-09};
   V shifted = x + V(4), divisor = x + x + V(1), inverse = V(1) / (shifted * divisor);
   // The square's first part is exact.
   V high = leading_bits(x, 0xfffffffff8000000);
@@ -80,13 +80,13 @@ inline Vector<double> erfc(Vector<double> x) {
 inline Vector<float> erfc(Vector<float> single) {
   return in_double(single, [](auto x) {
     using V = Vector<double>;
-    constexpr double series[] = {1.253008059421,   -0.1356211505598, -0.04756244202538, 0.1296466921446,
-                                 -0.1192700511949, 0.06829450503781, -0.02380347297792, 0.002565470269936,
+    constexpr double series[] = {1.253008059421,    -0.1356211505598,    -0.04756244202538,  0.1296466921446,
+                                 -0.1192700511949,  0.06829450503781,    -0.02380347297792,  0.002565470269936,
                                  0.002012168045418, -0.0007652317268115, -0.0002639741876587};
     V size = abs(x), inside = select(size < V(11), size, V(11)), shifted = inside + V(3),
       divisor = inside + inside + V(1), inverse = V(1) / (shifted * divisor);
-    V far = exp_for_f32(-(inside * inside)) * polynomial((inside - V(3)) * divisor * inverse, series) *
-            (shifted * inverse);
+    V far =
+        exp_for_f32(-(inside * inside)) * polynomial((inside - V(3)) * divisor * inverse, series) * (shifted * inverse);
     return select(x == x, select(x < V(0), V(2) - far, far), x);
   });
 }
@@ -94,7 +94,7 @@ inline Vector<float> erfc(Vector<float> single) {
 // log₂ of the probability as a polynomial on [0, 5.5], weighted by its effect on gelu; beyond that it is taken for 0.
 inline Vector<float> normal_tail(Vector<float> z) {
   using V = Vector<float>;
-  constexpr double series[] = {-0.99999989638, -1.1511109445,   -0.45915313897,  -0.052691137228,
+  constexpr double series[] = {-0.99999989638,  -1.1511109445,     -0.45915313897,   -0.052691137228,
                                0.0073893033789, -0.00042125437161, -5.3898580648e-5, 8.4696289577e-6};
   auto near = z < V(5.5);
   return select(near, short_exp2(polynomial(select(near, z, V(0)), series)), V(0));

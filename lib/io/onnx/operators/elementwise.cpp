@@ -1,3 +1,4 @@
+#include <limits>
 #include <numbers>
 
 #include <reel/ops.h>
@@ -190,14 +191,14 @@ void write_gelu(Writer& w) {
 void write_silu(Writer& w) { w.result(w.node("Mul", {w.in(0), w.node("Sigmoid", {w.in(0)})})); }
 void write_elu(Writer& w) {
   Expression e = of(w);
-  auto [alpha, scale] = numbers_of(w);
+  auto [alpha, scale, unused] = numbers_of(w);
   std::string x = w.in(0), below = e.sub(w.node("Exp", {w.node("Min", {x, e.number(0)})}), e.number(1));
   std::string y = e.where(w.node("Greater", {x, e.number(0)}), x, e.mul(e.number(alpha), below));
   w.result(scale == 1 ? y : e.mul(y, e.number(scale)));
 }
 void write_softplus(Writer& w) {
   Expression e = of(w);
-  auto [beta, threshold] = numbers_of(w);
+  auto [beta, threshold, unused] = numbers_of(w);
   std::string x = w.in(0), z = e.mul(x, e.number(beta));
   std::string decay = w.node("Exp", {w.node("Neg", {w.node("Abs", {z})})});
   std::string y = e.add(w.node("Max", {z, e.number(0)}), w.node("Log", {e.add(e.number(1), decay)}));
@@ -205,7 +206,7 @@ void write_softplus(Writer& w) {
 }
 void write_hardtanh(Writer& w) {
   Expression e = of(w);
-  auto [low, high] = numbers_of(w);
+  auto [low, high, unused] = numbers_of(w);
   w.result(w.node("Min", {w.node("Max", {w.in(0), e.number(low)}), e.number(high)}));
 }
 void write_mish(Writer& w) {
@@ -237,6 +238,16 @@ void write_shrink(Writer& w) {
   std::string near = w.node("Min", {w.node("Max", {x, e.number(-lambda)}), e.number(lambda)});
   if (soft) return w.result(e.sub(x, near));
   w.result(e.where(w.node("Equal", {x, near}), e.number(0), x));
+}
+
+void write_nan_to_num(Writer& w) {
+  Expression e = of(w);
+  const auto& [nan, positive, negative] = numbers_of(w);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::string x = w.in(0), below = w.node("Equal", {x, e.number(-infinity)});
+  std::string y =
+      e.where(w.node("Equal", {x, e.number(infinity)}), e.number(positive), e.where(below, e.number(negative), x));
+  w.result(e.where(w.node("IsNaN", {x}), e.number(nan), y));
 }
 
 void write_to(Writer& w) {
@@ -285,6 +296,10 @@ Results convert_to(const NodeCall& c) {
 }
 Results run_identity(const NodeCall& c) { return {c.in(0)}; }
 Results leaky(const NodeCall& c) { return {leaky_relu(c.first(), {.slope = c.number("alpha", 0.01)})}; }
+Results prelu_of(const NodeCall& c) {
+  const Tensor &x = c.in(0), &slope = c.in(1);
+  return {where(x > 0, x, x * slope)};
+}
 Results constant(const NodeCall& c) {
   for (const OnnxAttribute& attribute : c.node().attributes)
     if (attribute.kind == OnnxAttribute::Kind::tensor) return {tensor_from(*attribute.tensor, model_name, c.where())};
@@ -374,6 +389,8 @@ std::span<const Operator> elementwise_operators() {
       {.ops = "hardsigmoid", .write = write_hardsigmoid},
       {.ops = "hardshrink", .write = write_shrink<false>},
       {.ops = "softshrink", .write = write_shrink<true>},
+      {"prelu", "PRelu", prelu_of},
+      {.ops = "nan_to_num", .write = write_nan_to_num},
       {"to", "Cast", convert_to, write_to},
       {"copy stop_gradient", "Identity", run_identity},
       {.ops = "copy_", .write = write_copy_in_place},
