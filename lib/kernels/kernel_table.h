@@ -106,6 +106,9 @@ struct KernelTable {
   void (*scatter)(const View& out, const View& source, const View& index, int axis);
   /// out[…, index[…, j, …], …] += updates[…, j, …].
   void (*scatter_add)(const View& out, const View& updates, const View& index, int axis);
+  /// out[…, index[…, j, …], …] becomes the larger (else the smaller) of it and source[…, j, …], NaN if either is. Null where a
+  /// device has no such kernel.
+  void (*scatter_extreme)(const View& out, const View& source, const View& index, int axis, bool largest);
   /// y[…, j, …] = x[…, indices[j], …]: the axes of the indices replace `axis`. Returns false and sets `bad`, as gather.
   bool (*take)(const View& out, const View& x, const View& indices, int axis, std::int64_t& bad);
   /// out[…, indices[j], …] = source[…, j, …]; of equal indices the last one wins.

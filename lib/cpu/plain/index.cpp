@@ -4,6 +4,7 @@
 #include "../../core/dtype_dispatch.h"
 #include "../../core/iteration.h"
 #include "../../core/threads/parallel.h"
+#include "../../kernels/formulas/binary.h"
 #include "../cpu_kernels.h"
 #include "rows.h"
 
@@ -68,15 +69,25 @@ struct Part {
 // coordinate along the axis is the index itself.
 template <class I, class F>
 void for_each_indexed(const View& index, const I* indices, const View& a, const View& b, int axis, Part part, F f) {
-  std::int64_t dims[8], at[8] = {}, steps[8], count = 1;
-  for (int k = 0; k < index.rank; ++k) {
-    dims[k] = k == part.axis ? part.end - part.begin : index.dims[k];
-    steps[k] = k == axis ? 0 : b.strides[k];
-    if (k < index.rank - 1) count *= dims[k];
-  }
+  // Adjacent axes are joined, and those of size one dropped, so that a column is one row.
+  std::int64_t dims[8], at[8] = {}, index_steps[8], here_steps[8], there_steps[8], count = 1;
   std::int64_t from = part.begin * index.strides[part.axis], here = part.begin * a.strides[part.axis],
-               there = part.begin * steps[part.axis], size = b.dims[axis], stride = b.strides[axis];
-  int last = index.rank - 1;
+               there = part.axis == axis ? 0 : part.begin * b.strides[part.axis];
+  int rank = 0;
+  for (int k = 0; k < index.rank; ++k) {
+    std::int64_t dim = k == part.axis ? part.end - part.begin : index.dims[k], step = k == axis ? 0 : b.strides[k];
+    if (dim == 1 && (rank > 0 || k < index.rank - 1)) continue;
+    bool joins = rank > 0 && index_steps[rank - 1] == dim * index.strides[k] &&
+                 here_steps[rank - 1] == dim * a.strides[k] && there_steps[rank - 1] == dim * step;
+    if (!joins) dims[rank++] = 1;
+    dims[rank - 1] *= dim;
+    index_steps[rank - 1] = index.strides[k];
+    here_steps[rank - 1] = a.strides[k];
+    there_steps[rank - 1] = step;
+  }
+  int last = rank - 1;
+  for (int k = 0; k < last; ++k) count *= dims[k];
+  std::int64_t size = b.dims[axis], stride = b.strides[axis];
   // Rows of b are scattered over memory, so they are prefetched some index rows ahead.
   constexpr std::int64_t ahead = 8;
   std::int64_t element = static_cast<std::int64_t>(size_of(b.dtype));
@@ -87,17 +98,17 @@ void for_each_indexed(const View& index, const I* indices, const View& a, const 
   for (; count > 0; --count) {
     if (last > 0 && at[last - 1] + ahead < dims[last - 1])
       __builtin_prefetch(b.as<const char>() +
-                         (place(from + ahead * index.strides[last - 1]) + ahead * steps[last - 1]) * element);
+                         (place(from + ahead * index_steps[last - 1]) + ahead * there_steps[last - 1]) * element);
     for (std::int64_t i = 0; i < dims[last]; ++i)
-      f(here + i * a.strides[last], place(from + i * index.strides[last]) + i * steps[last]);
+      f(here + i * here_steps[last], place(from + i * index_steps[last]) + i * there_steps[last]);
     for (int k = last; k-- > 0;) {
-      from += index.strides[k];
-      here += a.strides[k];
-      there += steps[k];
+      from += index_steps[k];
+      here += here_steps[k];
+      there += there_steps[k];
       if (++at[k] < dims[k]) break;
-      from -= index.strides[k] * dims[k];
-      here -= a.strides[k] * dims[k];
-      there -= steps[k] * dims[k];
+      from -= index_steps[k] * dims[k];
+      here -= here_steps[k] * dims[k];
+      there -= there_steps[k] * dims[k];
       at[k] = 0;
     }
   }
@@ -178,6 +189,19 @@ void scatter_add(const View& out, const View& updates, const View& index, int ax
   });
 }
 
+void scatter_extreme(const View& out, const View& source, const View& index, int axis, bool largest) {
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) {
+    auto run = [&](auto extreme) {
+      for_all_indexed(index, source, out, axis, longest_axis(index, axis), out,
+                      [to = out.as<T>(), from = source.as<const T>(), extreme](std::int64_t here, std::int64_t there) {
+                        auto joined = extreme(static_cast<Wide<T>>(from[here]), static_cast<Wide<T>>(to[there]));
+                        to[there] = static_cast<T>(joined);
+                      });
+    };
+    largest ? run(formulas::Maximum()) : run(formulas::Minimum());
+  });
+}
+
 bool take(const View& out, const View& x, const View& indices, int axis, std::int64_t& bad) {
   if (!indices_within(indices, x.dims[axis], bad)) return false;
   read_rows(out, x, indices, axis);
@@ -195,6 +219,7 @@ void fill_index(KernelTable& table) {
   table.gather = gather;
   table.scatter = scatter;
   table.scatter_add = scatter_add;
+  table.scatter_extreme = scatter_extreme;
   table.take = take;
   table.index_add = index_add;
   table.index_copy = write_rows;

@@ -92,6 +92,29 @@ class RowPairs {
     });
   }
 
+  /// Returns true if the list picks few columns of long ones.
+  bool are_few_columns() const { return row_size_ == 1 && indices_.numel <= most_columns && outer_.dims[0] >= 16; }
+  /// Calls move(element of the listed tensor, of the indexed one) for columns, a piece of each after the other.
+  template <class L, class X, class Move>
+  void move_columns(L* listed, X* indexed, Move move) const {
+    std::int64_t columns = indices_.numel;
+    if (columns == 0) return;
+    Block list;
+    look_up(0, columns, {0, size_}, list);
+    std::int64_t piece = std::max<std::int64_t>(16, block * 8 / columns);
+    std::int64_t step = outer_.strides[0][0], indexed_step = outer_.strides[1][0];
+    parallel_for(outer_count_, grain(columns), [&](std::int64_t begin, std::int64_t end) {
+      for (; begin < end; begin += piece)
+        outer_.for_each_part(begin, std::min(end, begin + piece), [&](const std::int64_t* at, std::int64_t count) {
+          for (std::int64_t k = 0; k < columns; ++k) {
+            L* a = listed + at[0] + list.listed[k];
+            X* b = indexed + at[1] + list.indexed[k];
+            for (std::int64_t i = 0; i < count; ++i) move(a[i * step], b[i * indexed_step]);
+          }
+        });
+    });
+  }
+
   /// Returns true if the listed tensor and the indexed one are vectors.
   bool are_vectors() const { return outer_count_ == 1 && row_size_ == 1 && list_.rank == 1; }
   /// Calls move(element of the listed vector, of the indexed one) in the order of the list, from `begin` to before `end`.
@@ -114,7 +137,7 @@ class RowPairs {
   const Iteration<2>& row() const { return row_; }
 
  private:
-  static constexpr std::int64_t block = 512;
+  static constexpr std::int64_t block = 512, most_columns = 128;
   struct Block {
     std::int64_t first = -1, count, listed[block], indexed[block];
   };
@@ -205,6 +228,7 @@ void move_pairs(const RowPairs& pairs, const View& listed, const View& indexed, 
     auto part = [&](std::int64_t begin, std::int64_t end) { pairs.move_elements(a, b, begin, end, move); };
     return writes ? part(0, listed.numel) : parallel_for(listed.numel, parallel_grain, part);
   }
+  if (pairs.are_few_columns()) return pairs.move_columns(a, b, move);
   auto block = [&](std::int64_t listed_start, std::int64_t indexed_start, const std::int64_t* from,
                    const std::int64_t* to, std::int64_t count) {
     move_rows(pairs.row(), a + listed_start, b + indexed_start, from, to, count, move);

@@ -13,9 +13,9 @@ struct PutAttributes {
   std::int64_t accumulate;
 };
 
-/// The axis of a `scatter_reduce` to the largest or smallest element, and whether x takes part.
+/// The axis of a `scatter_reduce` to the largest or smallest element, whether x takes part, and which of them it is.
 struct ExtremeAttributes {
-  std::int64_t axis, include_self;
+  std::int64_t axis, include_self, largest;
 };
 
 }  // namespace reel::detail

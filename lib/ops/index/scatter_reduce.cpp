@@ -34,18 +34,29 @@ Tensor same_value(const Tensor& a, const Tensor& b) { return logical_or(a == b, 
 
 }  // namespace
 
-// The largest or smallest elements m, which are computed from copies without a gradient: y = m;
+// The largest or smallest elements m, which the op computes, or is given where the device has no kernel for them: y = m;
 // dx = d / n where x = m,  ds = (d / n) gathered where s = m, for n equal elements
 
 constexpr OpInfo scatter_extreme_op{
     .name = "scatter_reduce",
-    .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(3)); },
+    .forward =
+        [](Call& call) {
+          const auto &out = call.output(), &index = call.input(1), &source = call.input(2);
+          const KernelTable& table = kernels(out.device);
+          if (!table.scatter_extreme) return table.copy(out, call.input(3));
+          auto [along, include_self, largest] = call.attributes<ExtremeAttributes>();
+          int axis = static_cast<int>(along);
+          table.copy(out, call.input(0));
+          // Any of the source's elements replaces one of x that does not take part.
+          if (!include_self) table.scatter(out, source, index, axis);
+          table.scatter_extreme(out, source, index, axis, largest);
+        },
     .gradient =
         [](Gradient& g) {
           enum { in_x, in_index, in_source };
           const Tensor &x = g.saved_input(in_x), &index = g.saved_input(in_index), &source = g.saved_input(in_source),
                        &y = g.saved_output();
-          auto [along, include_self] = g.attributes<ExtremeAttributes>();
+          auto [along, include_self, largest] = g.attributes<ExtremeAttributes>();
           int axis = static_cast<int>(along);
           Tensor d = widened(g.output());
           Tensor of_x = include_self ? same_value(x, y) : !reached(x.shape(), x.device(), axis, index);
@@ -76,13 +87,13 @@ Tensor largest_of(const Tensor& x, int axis, const Tensor& index, const Tensor& 
 
 Tensor reduced_extreme(const Tensor& x, int axis, const Tensor& index, const Tensor& source, bool largest,
                        bool include_self, Location where) {
-  Tensor found;
-  {
+  Tensor found = x;
+  if (!kernels(x.device()).scatter_extreme) {
     NoRecord pause;
     found = largest_of(x, axis, index, source, largest, include_self);
   }
   return invoke(scatter_extreme_op, {&x, &index, &source, &found}, {x.body(), x.dtype()}, where,
-                bytes_of(ExtremeAttributes{axis, include_self}));
+                bytes_of(ExtremeAttributes{axis, include_self, largest}));
 }
 
 // The product of the source's elements for each element of x, 1 where there are none. The elements for one position are
