@@ -82,14 +82,12 @@ struct Lgamma {
   }
 };
 
-// ψ(x) of f64: its asymptotic series from 10 on, ψ(x + 10) − Σ 1 / (x + k) below, ψ(1 − x) − π / tan(πx) left of 0.
-struct Digamma {
+// ψ(x) of f64 for x > 0: its asymptotic series from 10 on, ψ(x + 10) − Σ 1 / (x + k) below.
+struct DigammaOfPositive {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x) const {
-    using std::abs, std::copysign, std::cos, std::floor, std::log, std::nearbyint, std::sin;
-    constexpr double pi = 3.141592653589793, infinity = HUGE_VAL;
-    auto negative = x < V(0);
-    V mirrored = select(negative, V(1) - x, x), start = select(mirrored < V(10), mirrored, V(1));
+    using std::log;
+    V start = select(x < V(10), x, V(1));
     // The sum of the reciprocals, accumulated as one fraction.
     V above = V(1), below = start;
     for (int k = 1; k < 10; ++k) {
@@ -97,13 +95,22 @@ struct Digamma {
       above = above * next + below;
       below = below * next;
     }
-    V z = select(mirrored < V(10), mirrored + V(10), mirrored), reciprocal = V(1) / z, square = reciprocal * reciprocal;
+    V z = select(x < V(10), x + V(10), x), reciprocal = V(1) / z, square = reciprocal * reciprocal;
     constexpr double series[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12};
     V rest = V(series[6]);
     for (int k = 6; k-- > 0;) rest = rest * square + V(series[k]);
     V y = log(z) - (rest * square + reciprocal * V(0.5));
-    y = select(mirrored < V(10), y - above / below, y);
-    V angle = (x - nearbyint(x)) * V(pi);
+    return select(x < V(10), y - above / below, y);
+  }
+};
+// Left of 0 it is ψ(1 − x) − π / tan(πx).
+struct Digamma {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::copysign, std::cos, std::floor, std::nearbyint, std::sin;
+    constexpr double pi = 3.141592653589793, infinity = HUGE_VAL;
+    auto negative = x < V(0);
+    V y = DigammaOfPositive()(select(negative, V(1) - x, x)), angle = (x - nearbyint(x)) * V(pi);
     y = select(negative, y - V(pi) * cos(angle) / sin(angle), y);
     // The poles: NaN at negative integers, where the limits differ in sign; infinite at ±0.
     y = select(negative, select(x == floor(x), V(NAN), y), y);

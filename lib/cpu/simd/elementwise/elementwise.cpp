@@ -23,8 +23,11 @@ namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct WideDigamma {
-  Vector<float> operator()(Vector<float> x) const { return in_double(x, formulas::Digamma()); }
-  Vector<double> operator()(Vector<double> x) const { return formulas::Digamma()(x); }
+  Vector<float> operator()(Vector<float> x) const { return in_double(x, *this); }
+  Vector<double> operator()(Vector<double> x) const {
+    if (hn::AllTrue(Vector<double>::Tag(), x > Vector<double>(0))) return formulas::DigammaOfPositive()(x);
+    return formulas::Digamma()(x);
+  }
 };
 
 }  // namespace
