@@ -51,7 +51,7 @@ Real erfinv_of(Real y) {
 }
 
 // The bounds are the table's.
-struct Function {
+struct VectorFunction {
   const char* name;
   Tensor (*op)(const Tensor& x);
   Real (*exact)(Real x);
@@ -59,7 +59,7 @@ struct Function {
   Draw draw;
   bool relative_to_x = false;
 };
-const Function functions[] = {
+const VectorFunction functions[] = {
     {"erf", [](auto& x) { return erf(x); }, [](Real x) { return std::erf(x); }, 3, within(-6.5, 6.5)},
     {"erf", [](auto& x) { return erf(x); }, [](Real x) { return std::erf(x); }, 3, of_any_size(-1074, 20)},
     {"erfc", [](auto& x) { return erfc(x); }, [](Real x) { return std::erfc(x); }, 4, within(-6, 28)},
@@ -75,7 +75,7 @@ const Function functions[] = {
     {"gelu", [](auto& x) { return gelu(x); }, gelu_of, 4, of_any_size(-100, 20), true},
 };
 
-struct BinaryFunction {
+struct BinaryVectorFunction {
   const char* name;
   Tensor (*op)(const Tensor& a, const Tensor& b);
   Real (*exact)(Real a, Real b);
@@ -93,7 +93,7 @@ Real quotient_of(Real a, Real b) {
 }
 Real power_of(Real a, Real b) { return std::pow(a, b); }
 // Quotients beyond the whole numbers of a dtype are rounded twice.
-const BinaryFunction binary_functions[] = {
+const BinaryVectorFunction binary_functions[] = {
     {"mod", [](auto& a, auto& b) { return mod(a, b); }, mod_of, 0.5, of_any_size(-20, 20), of_any_size(-20, 20)},
     {"mod", [](auto& a, auto& b) { return mod(a, b); }, mod_of, 0.5, of_any_size(0, 100), of_any_size(-3, 3)},
     {"mod", [](auto& a, auto& b) { return mod(a, b); }, mod_of, 0.5, whole(-1e6, 1e6), whole(1, 9)},
@@ -160,7 +160,7 @@ TEST_CASE("functions computed by vectors are within their bounds over the whole 
   std::uint64_t seed = std::random_device()();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  for (const Function& f : functions)
+  for (const VectorFunction& f : functions)
     for (DType dtype : {f64, f32}) {
       CAPTURE(f.name, name_of(dtype));
       std::vector<double> x = numbers(f.draw, dtype, random), y = array_of(f.op(to(tensor(x), dtype))).values;
@@ -176,7 +176,7 @@ TEST_CASE("functions of two operands computed by vectors are within their bounds
   std::uint64_t seed = std::random_device()();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  for (const BinaryFunction& f : binary_functions)
+  for (const BinaryVectorFunction& f : binary_functions)
     for (DType dtype : {f64, f32}) {
       CAPTURE(f.name, name_of(dtype));
       std::vector<double> a = numbers(f.a, dtype, random), b = numbers(f.b, dtype, random);
