@@ -17,7 +17,7 @@ constexpr std::size_t space_bytes = std::size_t{8} << 40;
 // Between allocations, so that the end of one is not the start of the next.
 constexpr std::size_t alignment = 512;
 // The lower half of the first address. An argument of four bytes, and a stale half of an address behind it, which nothing
-// reads, would be taken for an address if numbers like 0 and 1 were lower halves.
+// reads, would look like an address if numbers like 0 and 1 were lower halves.
 constexpr std::uintptr_t lower_half = 0x5a000000;
 
 struct Memory {
