@@ -289,7 +289,7 @@ constexpr OpInfo prelu_slope_op{
           accumulate_zeros(g, 0);
           if (g.wants(1)) g.accumulate(1, where(g.saved_input(0) > 0.0, 0.0, g.output()));
         },
-    .saves_input_for = {0, inputs({0})},
+    .saves_input_for = {inputs({1})},
     .joining = by_elements,
     .internal = true,
 };

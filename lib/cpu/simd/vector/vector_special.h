@@ -76,7 +76,7 @@ inline Vector<double> erfc(Vector<double> x) {
   return patched(x < V(26), y, x, [](double lane) { return std::erfc(lane); });
 }
 
-// As of f64, to 2⁻²⁸, in (x − 3) / (x + 3).
+// The form of f64, to 2⁻²⁸, in (x − 3) / (x + 3).
 inline Vector<float> erfc(Vector<float> single) {
   return in_double(single, [](auto x) {
     using V = Vector<double>;
