@@ -16,6 +16,19 @@ void fill_typed(const View& out, Formula formula) {
   });
 }
 
+// The formula gets the position as a number. Processors convert vectors of i32, but not all those of i64.
+template <class T, class Formula>
+void fill_by_position(const View& out, Formula formula) {
+  constexpr std::int64_t block = 1024;
+  parallel_for(out.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; begin += block) {
+      T* to = out.as<T>() + begin;
+      int count = static_cast<int>(std::min(block, end - begin));
+      for (int i = 0; i < count; ++i) to[i] = convert<T>(formula(static_cast<double>(begin) + i));
+    }
+  });
+}
+
 void arange(const View& out, double start, double step, std::int64_t integer_start, std::int64_t integer_step) {
   with_type(out.dtype, [&]<class T>(std::type_identity<T>) {
     // Unsigned arithmetic wraps around.
@@ -25,7 +38,7 @@ void arange(const View& out, double start, double step, std::int64_t integer_sta
                static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(integer_step);
       });
     else
-      fill_typed<T>(out, [=](std::int64_t i) { return start + static_cast<double>(i) * step; });
+      fill_by_position<T>(out, [=](double i) { return start + i * step; });
   });
 }
 
@@ -34,8 +47,8 @@ void linspace(const View& out, double first, double last) {
   auto steps = static_cast<double>(out.numel - 1);
   double step = out.numel > 2 ? last / steps - first / steps : 0;
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    fill_typed<T>(out, [=, half = (out.numel + 1) / 2, end = out.numel - 1](std::int64_t i) {
-      return i < half ? first + static_cast<double>(i) * step : last - static_cast<double>(end - i) * step;
+    fill_by_position<T>(out, [=, half = static_cast<double>((out.numel + 1) / 2)](double i) {
+      return i < half ? first + i * step : last - (steps - i) * step;
     });
   });
 }

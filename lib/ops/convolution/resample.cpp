@@ -108,11 +108,14 @@ Tensor interpolate(const Arg& x, const InterpolateOptions& options) {
   check_options(tensor, options, where);
   OpScope caller(where, name);
   Tensor y = to_if_needed(tensor, tensor.dtype() == DType::f64 ? DType::f64 : DType::f32);
-  // The last axis comes first: its elements are contiguous, so it is resized while the tensor is small.
-  for (int axis = tensor.rank(); axis-- > 2;) {
+  // Axes that shrink come first, from outside, since those inside are added by vectors. Of the others the last comes first:
+  // its elements are contiguous, so it is resized while the tensor is small.
+  auto resize = [&](int axis, bool shrinks) {
     AxisTaps taps = taps_of(tensor, axis, options, where);
-    y = resample(interpolate_op, y, taps.new_size, taps, where);
-  }
+    if ((taps.new_size < taps.old_size) == shrinks) y = resample(interpolate_op, y, taps.new_size, taps, where);
+  };
+  for (int axis = 2; axis < tensor.rank(); ++axis) resize(axis, true);
+  for (int axis = tensor.rank(); axis-- > 2;) resize(axis, false);
   return to_if_needed(y, tensor.dtype());
 }
 

@@ -94,7 +94,7 @@ constexpr OpInfo gather_op{
         [](Gradient& g) {
           enum { in_x, in_index };
           const Tensor& d = g.output();
-          Tensor nothing = zeros(g.input_shape(in_x), {.dtype = d.dtype(), .device = d.device()});
+          Tensor nothing = expand(zeros({}, {.dtype = d.dtype(), .device = d.device()}), g.input_shape(in_x));
           int axis = static_cast<int>(g.attributes<AxisAttributes>().axis);
           g.accumulate(in_x, scatter_add(nothing, axis, g.saved_input(in_index), d));
         },

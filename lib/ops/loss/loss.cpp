@@ -109,7 +109,7 @@ constexpr OpInfo nll_loss_op{
           enum { in_x, in_targets };
           const Tensor& d = g.output();
           auto [classes, ignored] = known_classes(g.saved_input(in_targets), g.attributes<IgnoreAttributes>().ignored);
-          Tensor nothing = zeros(g.input_shape(in_x), {.dtype = d.dtype(), .device = d.device()});
+          Tensor nothing = expand(zeros({}, {.dtype = d.dtype(), .device = d.device()}), g.input_shape(in_x));
           Tensor chosen = unsqueeze(where(ignored, 0.0, -d), 1);
           g.accumulate(in_x, to_if_needed(scatter_add(nothing, 1, unsqueeze(classes, 1), chosen), g.input_dtype(in_x)));
         },

@@ -195,11 +195,11 @@ Tensor batch_norm_with(const Arg& x, const Arg* weight, const Arg* bias, const A
   Tensor b = norm_parameter(name, "bias", bias, x, {channels}, 0);
   check_running("running_mean", running_mean, x, channels, options.training);
   check_running("running_variance", running_variance, x, channels, options.training);
-  // If channels are last, the batch is treated as rows of channels.
-  bool last = tensor.rank() == 2 || options.layout == Layout::nhwc;
   std::int64_t others = 1;
   for (int axis = 0; axis < tensor.rank(); ++axis)
     if (axis != (options.layout == Layout::nchw ? 1 : tensor.rank() - 1)) others *= tensor.size(axis);
+  // If channels are last, but for axes of one element, the batch is treated as rows of channels.
+  bool last = others == tensor.size(0) || options.layout == Layout::nhwc;
   Tensor batch = contiguous_if_needed(last ? unsqueeze(transpose(reshape(tensor, {others, channels})), 0) : tensor);
   Tensor y = (options.training ? train : evaluate)(x, batch, w, b, running_mean, running_variance, options);
   return last ? reshape(transpose(squeeze(y, 0)), tensor.shape()) : y;

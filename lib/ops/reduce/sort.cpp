@@ -18,7 +18,7 @@ using namespace detail;
 
 void detail::accumulate_at_indices(Gradient& g) {
   const Tensor& d = g.output(values_output);
-  Tensor nothing = zeros(g.input_shape(0), {.dtype = d.dtype(), .device = d.device()});
+  Tensor nothing = expand(zeros({}, {.dtype = d.dtype(), .device = d.device()}), g.input_shape(0));
   g.accumulate(0, scatter_add(nothing, static_cast<int>(g.attributes<OrderAttributes>().axis),
                               g.saved_output(indices_output), d));
 }

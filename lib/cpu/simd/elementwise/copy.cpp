@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "../../../core/convert.h"
@@ -13,6 +14,7 @@
 #include "../../../core/threads/parallel.h"
 #include "../instruction_set.h"
 #include "../products/transpose.h"
+#include "../vector/block_loop.h"
 #include "../vector/half_rows.h"
 #include "../vector/streaming.h"
 #include "elementwise.h"
@@ -79,25 +81,21 @@ void round_row(To* to, const From* from, std::int64_t count) {
   }
 }
 
-using ConvertRow = void (*)(void* to, std::int64_t to_stride, const void* from, std::int64_t from_stride,
-                            std::int64_t count);
-
 template <class To, class From>
-void convert_row(void* to_row, std::int64_t to_stride, const void* from_row, std::int64_t from_stride,
-                 std::int64_t count) {
-  To* to = static_cast<To*>(to_row);
-  const From* from = static_cast<const From*>(from_row);
-  if constexpr (rounds_in_blocks<To, From>)
-    if (to_stride == 1 && from_stride == 1) return round_row(to, from, count);
-  if (to_stride == 1 && from_stride == 1)
-    for (std::int64_t i = 0; i < count; ++i) to[i] = converted<To>(from[i]);
+void convert_elements(void* out, const void* const* inputs, std::int64_t count) {
+  To* to = static_cast<To*>(out);
+  // Of bytes, but not of bools, the compiler makes vectors.
+  using Element = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
+  const auto* from = static_cast<const Element*>(inputs[0]);
+  if constexpr (rounds_in_blocks<To, Element>)
+    round_row(to, from, count);
   else
-    for (std::int64_t i = 0; i < count; ++i) to[i * to_stride] = converted<To>(from[i * from_stride]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = converted<To>(from[i]);
 }
 
-ConvertRow row_converter(DType to, DType from) {
+BlockLoop block_converter(DType to, DType from) {
   return with_type(to, [&]<class To>(std::type_identity<To>) {
-    return with_type(from, []<class From>(std::type_identity<From>) -> ConvertRow { return convert_row<To, From>; });
+    return with_type(from, []<class From>(std::type_identity<From>) -> BlockLoop { return convert_elements<To, From>; });
   });
 }
 
@@ -211,14 +209,7 @@ void concat(const View& out, std::span<const View* const> parts, int axis) {
 }
 
 void convert_all(const View& out, const View& x) {
-  Iteration<2> iteration({&out, &x}, MemoryOrder(out.dims, out.strides, out.rank));
-  std::int64_t to_stride = iteration.strides[0][0], from_stride = iteration.strides[1][0];
-  auto to_size = static_cast<std::int64_t>(size_of(out.dtype)), from_size = static_cast<std::int64_t>(size_of(x.dtype));
-  ConvertRow convert = row_converter(out.dtype, x.dtype);
-  for_each_row(iteration, out.numel, parallel_grain, [&](const std::int64_t* offsets, std::int64_t count) {
-    convert(out.as<std::byte>() + offsets[0] * to_size, to_stride, x.as<std::byte>() + offsets[1] * from_size,
-            from_stride, count);
-  });
+  run_loop(out, {&x}, block_converter(out.dtype, x.dtype), {.widens = false, .parallel_from = parallel_grain});
 }
 
 template <class T>

@@ -118,11 +118,13 @@ void number_unary(const View& out, const View& x) {
   with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { run_loop(out, {&x}, scalar_loop_1<F, T, T>); });
 }
 
-/// A formula of integers and bools, and of f32 to which halves are widened, that returns bools.
+/// A formula of integers and bools, and of f32 to which halves are widened, that returns bools. Of bytes, but not of bools,
+/// the compiler makes vectors.
 template <class F>
 void predicate(const View& out, const View& x) {
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
-    run_loop(out, {&x}, scalar_loop_1<F, bool, Wide<T>>, {.parallel_from = parallel_from(Grain::coarse)});
+    using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, Wide<T>>;
+    run_loop(out, {&x}, scalar_loop_1<F, bool, Element>, {.parallel_from = parallel_from(Grain::coarse)});
   });
 }
 
