@@ -59,18 +59,21 @@ class Largest {
     for (std::int64_t& row : rows) row -= begin + start;
   }
 
-  // Takes windows that begin at each of n positions of `from`, in passes that double their lengths.
+  // Takes windows that begin at each of n positions of `from`: up to four elements at once, then in passes that double their
+  // lengths.
   void take_windows(const Largest& from, std::int64_t n, std::int64_t window, std::int64_t dilation) {
-    const Largest* shorter = &from;
-    std::int64_t length = 1;
-    do {
-      std::int64_t more = std::min(length, window - length);
-      length += more;
-      for_each_vector(n + (window - length) * dilation, [&](std::int64_t i, auto count) {
-        put(larger(shorter->at(i, count), shorter->at(i + more * dilation, count)), i, count);
+    std::int64_t length = std::min<std::int64_t>(window, 4);
+    for_each_vector(n + (window - length) * dilation, [&](std::int64_t i, auto count) {
+      Found most = from.at(i, count);
+      for (std::int64_t k = 1; k < length; ++k) most = larger(most, from.at(i + k * dilation, count));
+      put(most, i, count);
+    });
+    for (std::int64_t more; length < window; length += more) {
+      more = std::min(length, window - length);
+      for_each_vector(n + (window - length - more) * dilation, [&](std::int64_t i, auto count) {
+        put(larger(at(i, count), at(i + more * dilation, count)), i, count);
       });
-      shorter = this;
-    } while (length < window);
+    }
   }
 
   // Takes at position o the window of `span`.

@@ -17,35 +17,45 @@ class RunningExtreme {
   // An integer as wide as the elements, so that vectors of both have equally many lanes. It counts the rows of a tile.
   using Row = std::conditional_t<sizeof(W) == 4, std::int32_t, std::int64_t>;
   using Rows = Vector<Row>;
-  static constexpr std::int64_t most_lines = ScanPlan::most_lines, most_elements = ScanPlan::most_elements;
 
  public:
   static void run(const View& values, const View& indices, const View& x, int axis) {
     ScanPlan plan(x, axis);
-    Reader<W> reader(x);
-    Writer<W> value_writer(values);
-    Writer<std::int64_t> index_writer(indices);
-    Lines from(x, axis, false), value_lines(values, axis, false), index_lines(indices, axis, false);
-    plan.for_each_group([&](std::int64_t line, std::int64_t lines) {
-      W tile[most_elements + V::lanes], best[most_lines];
-      std::int64_t found[most_elements], latest[most_lines] = {};
-      std::fill_n(best, lines, worst());
-      plan.for_each_tile(line, lines, [&](const ScanPlan::Tile& at) {
-        plan.read(reader, from, at, tile);
-        if (plan.has_rows()) {
-          for (std::int64_t j = 0, k = 0; j < lines; ++j, k += at.count)
-            scan_row(tile + k, found + k, at.first, at.count, best[j], latest[j]);
-        } else {
-          std::fill_n(tile + lines * at.count, V::lanes, W(0));  // vectors are read up to their ends
-          scan_columns(tile, found, at, best, latest);
+    const ScanOperand<W, Reader> from(x, axis, false);
+    const ScanOperand<W, Writer> to_values(values, axis, false);
+    const ScanOperand<std::int64_t, Writer> to_indices(indices, axis, false);
+    plan.for_each_tile([&] {
+      return [&, group = RunningExtreme()](const ScanPlan::Tile& at) mutable {
+        const W* in = plan.has_rows() ? from.in_place(plan, at) : nullptr;
+        if (!in) {
+          from.read(at, group.space_);
+          std::fill_n(group.space_ + at.size(), V::lanes, W(0));
+          in = group.space_;
         }
-        plan.write(value_writer, value_lines, at, tile);
-        plan.write(index_writer, index_lines, at, found);
-      });
+        W* best = plan.has_rows() ? to_values.in_place(plan, at) : nullptr;
+        std::int64_t* found = to_indices.in_place(plan, at);
+        bool writes_values = !best, writes_indices = !found || !plan.has_rows();
+        if (writes_values) best = group.results_;
+        if (writes_indices) found = group.found_;
+        for (std::int64_t first = 0; first < at.size(); first += at.count * at.width) {
+          if (at.slices > 1) group.start(at.width);
+          if (plan.has_rows())
+            group.scan_row(in + first, best + first, found + first, at);
+          else
+            group.scan_columns(in + first, best + first, found + first, at);
+        }
+        if (writes_values) to_values.write(at, best);
+        if (writes_indices) to_indices.write(at, found);
+      };
     });
   }
 
  private:
+  RunningExtreme() { start(most_columns); }
+  void start(std::int64_t columns) {
+    std::fill_n(best_, columns, worst());
+    std::fill_n(latest_, columns, 0);
+  }
   static constexpr W worst() {
     using Limits = std::numeric_limits<W>;
     if constexpr (Limits::has_infinity) return largest ? -Limits::infinity() : Limits::infinity();
@@ -59,60 +69,61 @@ class RunningExtreme {
       return hn::Or(largest ? x >= best : x <= best, hn::IsNaN(x.raw));
   }
 
-  static void scan_row(W* x, std::int64_t* found, std::int64_t first, std::int64_t count, W& best_so_far,
-                       std::int64_t& latest_so_far) {
-    W best = best_so_far;
-    std::int64_t latest = latest_so_far, i = 0;
+  void scan_row(const W* x, W* values, std::int64_t* found, const ScanPlan::Tile& at) {
+    W best = best_[0];
+    std::int64_t latest = latest_[0], i = 0;
     auto take = [&](std::int64_t end) {
       for (; i < end; ++i) {
         if (wins(x[i], best)) {
           best = x[i];
-          latest = first + i;
+          latest = at.first + i;
         }
-        x[i] = best;
+        values[i] = best;
         found[i] = latest;
       }
     };
-    while (i + V::lanes <= count) {
+    while (i + V::lanes <= at.count) {
       if (hn::AllFalse(typename V::Tag(), wins(V::load(x + i), V::repeat(best)))) {
-        V::repeat(best).store(x + i);
+        V::repeat(best).store(values + i);
         std::fill_n(found + i, V::lanes, latest);
         i += V::lanes;
       } else {
         take(i + V::lanes);
       }
     }
-    take(count);
-    best_so_far = best;
-    latest_so_far = latest;
+    take(at.count);
+    best_[0] = best;
+    latest_[0] = latest;
   }
 
-  static void scan_columns(W* x, std::int64_t* found, const ScanPlan::Tile& at, W* best_so_far, std::int64_t* latest) {
-    Row won[most_elements];
-    for (std::int64_t j = 0; j < at.lines; j += V::lanes) {
-      std::int64_t used = std::min(V::lanes, at.lines - j);
-      V best = V::load(best_so_far + j, used);
-      Rows row = Rows::repeat(-1);
-      auto each_row = [&](auto store) {
-        for (std::int64_t i = 0; i < at.count; ++i) {
-          V here = V::load(x + i * at.lines + j);
-          auto better = wins(here, best);
-          best = select(better, here, best);
-          row = select(hn::RebindMask(typename Rows::Tag(), better), Rows::repeat(static_cast<Row>(i)), row);
-          store(best, x + i * at.lines + j);
-          store(row, won + i * at.lines + j);
-        }
-      };
-      if (used == V::lanes)
-        each_row([](auto v, auto* to) { v.store(to); });
-      else
-        each_row([=](auto v, auto* to) { v.store(to, used); });
-      best.store(best_so_far + j, used);
-    }
+  void scan_columns(const W* x, W* values, std::int64_t* found, const ScanPlan::Tile& at) {
+    // What the last vector writes behind its rows, the others overwrite.
+    std::int64_t whole = at.width / V::lanes * V::lanes;
+    if (whole < at.width) scan_vectors(x, values, whole, at);
+    for (std::int64_t j = 0; j < whole; j += V::lanes) scan_vectors(x, values, j, at);
     for (std::int64_t i = 0, k = 0; i < at.count; ++i)
-      for (std::int64_t j = 0; j < at.lines; ++j, ++k) found[k] = won[k] < 0 ? latest[j] : at.first + won[k];
-    std::copy_n(found + (at.count - 1) * at.lines, at.lines, latest);
+      for (std::int64_t j = 0; j < at.width; ++j, ++k) found[k] = rows_[k] < 0 ? latest_[j] : at.first + rows_[k];
+    std::copy_n(found + (at.count - 1) * at.width, at.width, latest_);
   }
+  void scan_vectors(const W* x, W* values, std::int64_t column, const ScanPlan::Tile& at) {
+    V best = V::load(best_ + column);
+    Rows row = Rows::repeat(-1);
+    for (std::int64_t i = 0, k = column; i < at.count; ++i, k += at.width) {
+      V here = V::load(x + k);
+      auto better = wins(here, best);
+      best = select(better, here, best);
+      row = select(hn::RebindMask(typename Rows::Tag(), better), Rows::repeat(static_cast<Row>(i)), row);
+      best.store(values + k);
+      row.store(rows_ + k);
+    }
+    best.store(best_ + column);
+  }
+
+  static constexpr std::int64_t most_columns = ScanPlan::most_columns + V::lanes,
+                                most_elements = ScanPlan::most_elements + V::lanes;
+  W space_[most_elements], results_[most_elements], best_[most_columns];
+  Row rows_[most_elements];
+  std::int64_t found_[ScanPlan::most_elements], latest_[most_columns];
 };
 
 }  // namespace

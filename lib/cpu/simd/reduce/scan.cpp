@@ -48,17 +48,13 @@ struct RunningLine {
   }
 };
 
-// Vectors are read up to their ends, also behind the last element of a tile.
-template <class W>
-using TileSpace = W[ScanPlan::most_elements + Vector<double>::lanes];
-
-template <class Law, class W, int inputs>
+// A scan of elements of E, which is f32 also for halves.
+template <class Law, class E, int inputs>
 class Scan {
-  using Element = std::conditional_t<std::is_same_v<W, double>, double, std::int64_t>;
-  struct Operand {
-    Reader<Element> reader;
-    Lines lines;
-  };
+  static constexpr bool is_integral = std::is_integral_v<E>;
+  using W = std::conditional_t<is_integral, std::uint64_t, double>;
+  using V = Vector<double>;
+  static constexpr std::int64_t most_elements = ScanPlan::most_elements;
 
  public:
   // `joins_four`: elements may be joined with each other first.
@@ -66,112 +62,139 @@ class Scan {
   static void run(const View& out, int axis, bool backwards, bool joins_four, const Views&... views) {
     if (out.numel == 0) return;
     ScanPlan plan(out, axis);
-    Writer<Element> writer(out);
-    Lines results(out, axis, backwards);
-    const Operand from[] = {{Reader<Element>(views), Lines(views, axis, backwards)}...};
-    plan.for_each_group([&](std::int64_t line, std::int64_t lines) {
-      TileSpace<Element> space[inputs];
-      W states[ScanPlan::most_lines], *tiles[inputs];
-      std::fill_n(states, lines, static_cast<W>(Law::initial));
-      plan.for_each_tile(line, lines, [&](const ScanPlan::Tile& at) {
+    const ScanOperand<E, Writer> to(out, axis, backwards);
+    const ScanOperand<E, Reader> from[] = {{views, axis, backwards}...};
+    plan.for_each_tile([&] {
+      return [&, group = Group()](const ScanPlan::Tile& at) mutable {
+        const E* x[inputs];
         for (int k = 0; k < inputs; ++k) {
-          plan.read(from[k].reader, from[k].lines, at, space[k]);
-          std::fill_n(space[k] + at.lines * at.count, Vector<double>::lanes, Element(0));
-          tiles[k] = reinterpret_cast<W*>(space[k]);
+          x[k] = inputs == 1 && plan.has_rows() ? from[k].in_place(plan, at) : nullptr;
+          if (x[k]) continue;
+          from[k].read(at, group.space[k]);
+          std::fill_n(group.space[k] + at.size(), V::lanes, E(0));
+          x[k] = group.space[k];
         }
         // The term before the first element counts for nothing, also if its factor is NaN.
         if (inputs == 2 && at.first == 0)
-          for (std::int64_t j = 0; j < lines; ++j) tiles[0][plan.has_rows() ? j * at.count : j] = 0;
-        if (!plan.has_rows())
-          scan_columns(states, tiles, at.count, lines);
-        else if (joins_four)
-          scan_by_fours(states, tiles, at.count, lines);
+          for (std::int64_t s = 0; s < at.slices; ++s)
+            std::fill_n(group.space[0] + s * at.count * at.width, at.width, E(0));
+        E* y = plan.has_rows() ? to.in_place(plan, at) : nullptr;
+        bool is_in_place = y;
+        if (!is_in_place) y = group.results;
+        if (plan.has_rows())
+          group.scan_rows(x, y, at, joins_four);
         else
-          scan_rows(states, tiles, at.count, lines);
-        plan.write(writer, results, at, space[inputs - 1]);
-      });
+          group.scan_slices(x, y, at);
+        if (!is_in_place) to.write(at, y);
+      };
     });
   }
 
  private:
-  template <class V, class Load>
-  static V next(V state, W* const (&tiles)[inputs], std::int64_t i, Load load) {
+  template <class N, class Load>
+  HWY_INLINE static N next(N state, Load load) {
     if constexpr (inputs == 1)
-      return Law()(state, load(tiles[0] + i));
+      return Law()(state, load(0));
     else
-      return Law()(state, load(tiles[0] + i), load(tiles[1] + i));
-  }
-  static W element(const W* from) { return *from; }
-
-  static void scan_columns(W* states, W* const (&tiles)[inputs], std::int64_t count, std::int64_t lines) {
-    W* to = tiles[inputs - 1];
-    if constexpr (std::is_same_v<W, double> && Law::is_vectorised) {
-      using V = Vector<double>;
-      for (std::int64_t j = 0; j < lines; j += V::lanes) {
-        std::int64_t used = std::min(V::lanes, lines - j);
-        V state = V::load(states + j, used);
-        auto each_row = [&](auto store) {
-          for (std::int64_t i = 0; i < count; ++i) {
-            state = next(state, tiles, i * lines + j, [](const W* from) { return V::load(from); });
-            store(to + i * lines + j);
-          }
-        };
-        if (used == V::lanes)
-          each_row([&](W* at) { state.store(at); });
-        else
-          each_row([&](W* at) { state.store(at, used); });
-        state.store(states + j, used);
-      }
-    } else {
-      for (std::int64_t i = 0; i < count; ++i)
-        for (std::int64_t j = 0; j < lines; ++j)
-          to[i * lines + j] = states[j] = next(states[j], tiles, i * lines + j, element);
-    }
+      return Law()(state, load(0), load(1));
   }
 
-  // Several rows at once do not wait for each other's states.
-  static void scan_rows(W* states, W* const (&tiles)[inputs], std::int64_t count, std::int64_t lines) {
-    std::int64_t j = 0;
-    for (; j + 4 <= lines; j += 4) scan_some_rows<4>(states + j, tiles, j * count, count);
-    for (; j < lines; ++j) scan_some_rows<1>(states + j, tiles, j * count, count);
-  }
-  template <int rows>
-  static void scan_some_rows(W* states, W* const (&tiles)[inputs], std::int64_t first, std::int64_t count) {
-    W state[rows], *to = tiles[inputs - 1];
-    std::copy_n(states, rows, state);
-    for (std::int64_t i = first; i < first + count; ++i)
-      for (int r = 0; r < rows; ++r) to[i + r * count] = state[r] = next(state[r], tiles, i + r * count, element);
-    std::copy_n(state, rows, states);
-  }
+  // Columns that a thread scans, with what it has of their tiles. Vectors are read and written up to their ends.
+  struct Group {
+    E space[inputs][most_elements + V::lanes], results[most_elements + V::lanes];
+    W states[ScanPlan::most_columns + V::lanes];
 
-  static void scan_by_fours(W* states, W* const (&tiles)[inputs], std::int64_t count, std::int64_t lines) {
-    if constexpr (inputs == 1 && Law::is_vectorised) {
-      constexpr Law law;
-      W* x = tiles[0];
-      for (std::int64_t line = 0; line < lines; ++line, x += count) {
-        W state = states[line];
-        std::int64_t i = 0;
-        for (; i + 4 <= count; i += 4) {
-          W first = x[i], two = law(first, x[i + 1]), three = law(two, x[i + 2]),
-            four = law(two, law(x[i + 2], x[i + 3]));
-          x[i] = law(state, first);
-          x[i + 1] = law(state, two);
-          x[i + 2] = law(state, three);
-          x[i + 3] = state = law(state, four);
+    Group() { std::fill(std::begin(states), std::end(states), static_cast<W>(Law::initial)); }
+
+    void scan_rows(const E* const (&x)[inputs], E* y, const ScanPlan::Tile& at, bool joins_four) {
+      if constexpr (std::is_same_v<E, float>) {
+        W wide[inputs][most_elements];
+        const W* rows[inputs];
+        for (int k = 0; k < inputs; ++k) {
+          for (std::int64_t i = 0; i < at.size(); ++i) wide[k][i] = x[k][i];
+          rows[k] = wide[k];
         }
-        for (; i < count; ++i) x[i] = state = law(state, x[i]);
-        states[line] = state;
+        scan_wide_rows(rows, wide[0], at, joins_four);
+        for (std::int64_t i = 0; i < at.size(); ++i) y[i] = static_cast<E>(wide[0][i]);
+      } else {
+        const W* rows[inputs];
+        for (int k = 0; k < inputs; ++k) rows[k] = reinterpret_cast<const W*>(x[k]);
+        scan_wide_rows(rows, reinterpret_cast<W*>(y), at, joins_four);
       }
     }
-  }
+
+    void scan_wide_rows(const W* const (&x)[inputs], W* y, const ScanPlan::Tile& at, bool joins_four) {
+      std::int64_t s = 0;
+      if (joins_four)
+        for (; s < at.slices; ++s) scan_by_fours(x[0] + s * at.count, y + s * at.count, at);
+      // Several rows at once do not wait for each other's states.
+      for (; s + 4 <= at.slices; s += 4) scan_some_rows<4>(x, y, s * at.count, at);
+      for (; s < at.slices; ++s) scan_some_rows<1>(x, y, s * at.count, at);
+    }
+    template <int rows>
+    void scan_some_rows(const W* const (&x)[inputs], W* y, std::int64_t first, const ScanPlan::Tile& at) {
+      W state[rows];
+      for (W& one : state) one = states[0];
+      for (std::int64_t i = first; i < first + at.count; ++i)
+        for (int r = 0; r < rows; ++r)
+          y[i + r * at.count] = state[r] = next(state[r], [&](int k) { return x[k][i + r * at.count]; });
+      if (at.slices == 1) states[0] = state[0];
+    }
+    void scan_by_fours(const W* x, W* y, const ScanPlan::Tile& at) {
+      if constexpr (inputs == 1 && Law::is_vectorised) {
+        constexpr Law law;
+        W state = states[0];
+        std::int64_t i = 0;
+        for (; i + 4 <= at.count; i += 4) {
+          W one = x[i], two = law(one, x[i + 1]), three = law(two, x[i + 2]), four = law(two, law(x[i + 2], x[i + 3]));
+          y[i] = law(state, one);
+          y[i + 1] = law(state, two);
+          y[i + 2] = law(state, three);
+          y[i + 3] = state = law(state, four);
+        }
+        for (; i < at.count; ++i) y[i] = state = law(state, x[i]);
+        if (at.slices == 1) states[0] = state;
+      }
+    }
+
+    void scan_slices(const E* const (&x)[inputs], E* y, const ScanPlan::Tile& at) {
+      for (std::int64_t first = 0; first < at.size(); first += at.count * at.width) {
+        if (at.slices > 1) std::fill_n(states, at.width, static_cast<W>(Law::initial));
+        if constexpr (!is_integral && Law::is_vectorised && V::lanes > 1) {
+          // What the last vector writes behind its rows, the others overwrite.
+          std::int64_t whole = at.width / V::lanes * V::lanes;
+          if (whole < at.width) scan_columns(x, y, first, whole, at);
+          for (std::int64_t j = 0; j < whole; j += V::lanes) scan_columns(x, y, first, j, at);
+        } else {
+          for (std::int64_t i = 0; i < at.count; ++i)
+            for (std::int64_t j = 0, k = first + i * at.width; j < at.width; ++j, ++k) {
+              states[j] = next(states[j], [&](int input) { return static_cast<W>(x[input][k]); });
+              y[k] = static_cast<E>(states[j]);
+            }
+        }
+      }
+    }
+    void scan_columns(const E* const (&x)[inputs], E* y, std::int64_t first, std::int64_t column,
+                      const ScanPlan::Tile& at) {
+      V state = V::load(states + column);
+      for (std::int64_t i = 0, k = first + column; i < at.count; ++i, k += at.width) {
+        state = next(state, [&](int input) { return load(x[input] + k); });
+        store(state, y + k);
+      }
+      state.store(states + column);
+    }
+    static V load(const double* from) { return V::load(from); }
+    static V load(const float* from) { return hn::PromoteTo(V::Tag(), hn::LoadU(HalfTag(), from)); }
+    static void store(V v, double* to) { v.store(to); }
+    static void store(V v, float* to) { hn::StoreU(hn::DemoteTo(HalfTag(), v.raw), HalfTag(), to); }
+  };
 };
 
 template <class Law>
 void scan_numbers(const View& out, const View& x, int axis, bool backwards, bool joins_four) {
-  if (is_floating(x.dtype))
-    Scan<Law, double, 1>::run(out, axis, backwards, joins_four, x);
-  else
-    Scan<Law, std::uint64_t, 1>::run(out, axis, backwards, true, x);
+  if (!is_floating(x.dtype)) return Scan<Law, std::int64_t, 1>::run(out, axis, backwards, true, x);
+  if (x.dtype == DType::f64) return Scan<Law, double, 1>::run(out, axis, backwards, joins_four, x);
+  Scan<Law, float, 1>::run(out, axis, backwards, joins_four, x);
 }
 
 void cumsum(const View& out, const View& x, int axis, bool backwards) {
@@ -184,11 +207,13 @@ void cumprod(const View& out, const View& x, int axis, bool backwards) {
 }
 
 void logcumsumexp(const View& out, const View& x, int axis) {
-  Scan<RunningLogSum, double, 1>::run(out, axis, false, false, x);
+  if (x.dtype == DType::f64) return Scan<RunningLogSum, double, 1>::run(out, axis, false, false, x);
+  Scan<RunningLogSum, float, 1>::run(out, axis, false, false, x);
 }
 
 void recurrence(const View& out, const View& a, const View& b, int axis, bool backwards) {
-  Scan<RunningLine, double, 2>::run(out, axis, backwards, false, a, b);
+  if (out.dtype == DType::f64) return Scan<RunningLine, double, 2>::run(out, axis, backwards, false, a, b);
+  Scan<RunningLine, float, 2>::run(out, axis, backwards, false, a, b);
 }
 
 }  // namespace

@@ -6,85 +6,97 @@
 #include "../../../core/threads/parallel.h"
 #include "tile.h"
 
-// The elements of tensors as lines along one axis, which scans read and write by way of tiles. This header is compiled once
-// per instruction set.
+// Scans of slices: a slice holds the elements of the scanned axis and of the axes inside it. This header is compiled once per
+// instruction set.
 
 namespace reel::detail::inline REEL_TARGET {
 
-/// The lines of one tensor along an axis, in row-major order, from their ends if `backwards`.
-struct Lines {
-  JoinedAxes along, across;
-  std::int64_t start = 0;
-
-  Lines(const View& view, int axis, bool backwards) {
-    std::int64_t step = view.strides[axis];
-    start = backwards ? (view.dims[axis] - 1) * step : 0;
-    along.add(view.dims[axis], backwards ? -step : step);
-    for (int i = view.rank; i-- > 0;)
-      if (i != axis && view.dims[i] != 1) across.add(view.dims[i], view.strides[i]);
-  }
-};
-
-/// Divides the lines of a shape with elements into groups, and these into tiles. A tile of long lines that are adjacent in
-/// a contiguous tensor has a line in each row, another has a position in each row: which one depends on the shape only.
+/// Divides the slices of a shape with elements into tiles of some whole slices or, if these are large, of some columns and
+/// positions of one. It depends on the shape only.
 class ScanPlan {
  public:
-  /// The most elements of a tile, and lines of a group.
-  static constexpr std::int64_t most_elements = 2048, most_lines = 128;
-  /// From this length on lines are rows.
-  static constexpr std::int64_t long_line = 16;
+  static constexpr std::int64_t most_elements = 2048, most_columns = 128;
 
-  /// A part of the lines of a group.
+  /// Positions `first` to `first + count` of columns `column` to `column + width` of adjacent slices, all of them if there are
+  /// several.
   struct Tile {
-    std::int64_t line, lines, first, count;
+    std::int64_t slice, slices, column, width, first, count;
+    std::int64_t size() const { return slices * count * width; }
   };
 
-  ScanPlan(const View& out, int axis) : length_(out.dims[axis]), lines_(out.numel / length_) {
-    std::int64_t inner = 1;
-    for (int i = axis + 1; i < out.rank; ++i) inner *= out.dims[i];
-    has_rows_ = inner == 1 && length_ >= long_line;
-    group_ =
-        has_rows_ ? std::clamp<std::int64_t>(most_elements / length_, 1, most_lines) : std::min(lines_, most_lines);
+  ScanPlan(const View& out, int axis) : length_(out.dims[axis]) {
+    for (int i = axis + 1; i < out.rank; ++i) inner_ *= out.dims[i];
+    slices_ = out.numel / (length_ * inner_);
+    groups_ = (inner_ + most_columns - 1) / most_columns;
+    width_ = groups_ == 1 ? inner_ : ((inner_ + groups_ - 1) / groups_ + 15) / 16 * 16;
+    groups_ = (inner_ + width_ - 1) / width_;
+    if (groups_ == 1) together_ = std::max<std::int64_t>(most_elements / (length_ * inner_), 1);
   }
-  /// True if the rows of a tile are lines.
-  bool has_rows() const { return has_rows_; }
-  std::int64_t length() const { return length_; }
+  /// True if slices are lines of adjacent elements.
+  bool has_rows() const { return inner_ == 1; }
 
-  /// Calls f(line, lines) for all groups, on several threads.
-  template <class F>
-  void for_each_group(F f) const {
-    std::int64_t grain = (parallel_grain + group_ * length_ - 1) / (group_ * length_);
-    parallel_for((lines_ + group_ - 1) / group_, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t line = begin * group_; line < std::min(end * group_, lines_); line += group_)
-        f(line, std::min(group_, lines_ - line));
+  /// Calls make()(tile) for all tiles: the same function for those of a slice, in order.
+  template <class Make>
+  void for_each_tile(Make make) const {
+    std::int64_t tasks = (slices_ + together_ - 1) / together_ * groups_, height = most_elements / width_;
+    std::int64_t elements = together_ * length_ * width_;
+    parallel_for(tasks, (parallel_grain + elements - 1) / elements, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t task = begin; task < end; ++task) {
+        std::int64_t slice = task / groups_ * together_, column = task % groups_ * width_;
+        std::int64_t slices = std::min(together_, slices_ - slice), width = std::min(width_, inner_ - column);
+        auto take = make();
+        for (std::int64_t first = 0; first < length_; first += height)
+          take(Tile{slice, slices, column, width, first, std::min(height, length_ - first)});
+      }
     });
   }
-  /// Calls f(tile) for the tiles of a group, in order.
-  template <class F>
-  void for_each_tile(std::int64_t line, std::int64_t lines, F f) const {
-    std::int64_t height = most_elements / lines;
-    for (std::int64_t first = 0; first < length_; first += height)
-      f(Tile{line, lines, first, std::min(height, length_ - first)});
+
+  /// Where a tile begins in a contiguous tensor.
+  std::int64_t place_of(const Tile& at) const { return (at.slice * length_ + at.first) * inner_ + at.column; }
+
+ private:
+  std::int64_t length_, inner_ = 1, slices_, width_, groups_, together_ = 1;
+};
+
+/// An operand or a result of a scan, from the ends of its slices if `backwards`. `Access` is Reader or Writer.
+template <class E, template <class> class Access>
+class ScanOperand {
+ public:
+  ScanOperand(const View& view, int axis, bool backwards) : access_(view) {
+    std::int64_t step = view.strides[axis];
+    if (backwards) start_ = (view.dims[axis] - 1) * step;
+    if (view.contiguous && !backwards && view.dtype == dtype_of<E>()) packed_ = view.as<E>();
+    for (int i = view.rank; i-- > 0;)
+      if (view.dims[i] != 1 && i != axis) (i > axis ? inner_ : outer_).add(view.dims[i], view.strides[i]);
+    along_.add(view.dims[axis], backwards ? -step : step);
+    whole_.add(inner_);
+    whole_.add(along_);
   }
 
-  template <class Wide>
-  void read(const Reader<Wide>& reader, const Lines& lines, const Tile& at, Wide* tile) const {
-    if (has_rows_)
-      reader.gather(tile, lines.start, lines.across, at.line, at.lines, lines.along, at.first, at.count);
-    else
-      reader.gather(tile, lines.start, lines.along, at.first, at.count, lines.across, at.line, at.lines);
+  /// The elements of a tile of rows in memory; null if they are not there without gaps.
+  E* in_place(const ScanPlan& plan, const ScanPlan::Tile& at) const {
+    return packed_ ? packed_ + plan.place_of(at) : nullptr;
   }
-  template <class Wide>
-  void write(const Writer<Wide>& writer, const Lines& lines, const Tile& at, const Wide* tile) const {
-    if (has_rows_)
-      writer.scatter(tile, lines.start, lines.across, at.line, at.lines, lines.along, at.first, at.count);
-    else
-      writer.scatter(tile, lines.start, lines.along, at.first, at.count, lines.across, at.line, at.lines);
+  void read(const ScanPlan::Tile& at, E* tile) const {
+    with_axes(at, [&](auto... axes) { access_.gather(tile, axes...); });
+  }
+  void write(const ScanPlan::Tile& at, const E* tile) const {
+    with_axes(at, [&](auto... axes) { access_.scatter(tile, axes...); });
   }
 
  private:
-  std::int64_t length_, lines_, group_;
-  bool has_rows_;
+  template <class F>
+  void with_axes(const ScanPlan::Tile& at, F f) const {
+    if (at.slices > 1)
+      f(start_, outer_, at.slice, at.slices, whole_, std::int64_t{0}, at.count * at.width);
+    else
+      f(start_ + outer_.offset(at.slice), along_, at.first, at.count, inner_, at.column, at.width);
+  }
+
+  Access<E> access_;
+  JoinedAxes along_, inner_, whole_, outer_;
+  std::int64_t start_ = 0;
+  E* packed_ = nullptr;
 };
 
 }  // namespace reel::detail::inline REEL_TARGET

@@ -9,6 +9,7 @@
 #include "../../../core/convert.h"
 #include "../../../core/dtype_dispatch.h"
 #include "../products/transpose.h"
+#include "../vector/half_rows.h"
 
 // Copies of strided elements into tiles that stay in the first-level cache. This header is compiled once per instruction
 // set.
@@ -121,6 +122,9 @@ void copy_matrix(Wide* __restrict to, std::int64_t ld, const T* from, MatrixForm
     columns = rows;
     column_stride = row_stride;
     rows = 1;
+  } else if (column_stride == 1 && row_stride == columns && ld == columns) {  // rows without gaps
+    columns *= rows;
+    rows = 1;
   }
   if constexpr (std::is_same_v<Wide, T>) {
     if (row_stride == 1 && rows > 1 && columns > 1) {
@@ -205,40 +209,48 @@ class Reader {
   const Wide* plain_ = nullptr;
 };
 
-/// to[i row_stride + j column_stride] = from[i ld + j], converted.
+/// Converts adjacent elements.
+template <class T, class Wide>
+void write_row(T* to, const Wide* from, std::int64_t count) {
+  if constexpr (is_half_v<T>)
+    narrow_row(to, from, count);
+  else
+    for (std::int64_t j = 0; j < count; ++j) to[j] = convert<T>(from[j]);
+}
+
+/// to[i row_stride + j column_stride] = from[i ld + j], converted; halves from f32.
 template <class T, class Wide>
 void write_matrix(T* to, MatrixForm form, const Wide* from, std::int64_t ld) {
   auto [rows, row_stride, columns, column_stride] = form;
-  if (column_stride == 1) {
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) to[i * row_stride + j] = convert<T>(from[i * ld + j]);
-  } else if (std::abs(column_stride) <= std::abs(row_stride)) {
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) to[i * row_stride + j * column_stride] = convert<T>(from[i * ld + j]);
-  } else {
-    for (std::int64_t j = 0; j < columns; ++j)
-      for (std::int64_t i = 0; i < rows; ++i) to[i * row_stride + j * column_stride] = convert<T>(from[i * ld + j]);
+  if (column_stride == 1 && row_stride == columns && ld == columns) return write_row(to, from, rows * columns);
+  for (std::int64_t i = 0; i < rows; ++i, to += row_stride, from += ld) {
+    if (column_stride == 1)
+      write_row(to, from, columns);
+    else
+      for (std::int64_t j = 0; j < columns; ++j) to[j * column_stride] = convert<T>(from[j]);
   }
 }
 
 /// Writes the elements of a tensor, converted from the type in which a kernel computes.
-template <class Wide>
+template <class W>
 class Writer {
  public:
   explicit Writer(const View& out) : data_(out.data) {
     auto write_as = [&]<class T>(std::type_identity<T>) {
-      write_ = [](void* data, std::int64_t offset, MatrixForm form, const Wide* from, std::int64_t ld) {
+      write_ = [](void* data, std::int64_t offset, MatrixForm form, const W* from, std::int64_t ld) {
         write_matrix(static_cast<T*>(data) + offset, form, from, ld);
       };
     };
-    if constexpr (std::is_integral_v<Wide>)
+    if constexpr (std::is_integral_v<W>)
       out.dtype == DType::boolean ? write_as(std::type_identity<bool>()) : with_integer(out.dtype, write_as);
     else
-      with_floating(out.dtype, write_as);
+      with_floating(out.dtype, [&]<class T>(std::type_identity<T> type) {
+        if constexpr (std::is_same_v<Wide<T>, W>) write_as(type);
+      });
   }
 
   /// Writes a tile without gaps to rows [first, first + count) of `width` columns.
-  void scatter(const Wide* tile, std::int64_t offset, const JoinedAxes& rows, std::int64_t first, std::int64_t count,
+  void scatter(const W* tile, std::int64_t offset, const JoinedAxes& rows, std::int64_t first, std::int64_t count,
                const JoinedAxes& columns, std::int64_t first_column, std::int64_t width) const {
     for_each_block(rows, first, count, columns, first_column, width,
                    [&](std::int64_t place, std::int64_t at, MatrixForm form) {
@@ -248,7 +260,7 @@ class Writer {
 
  private:
   void* data_;
-  void (*write_)(void* data, std::int64_t offset, MatrixForm form, const Wide* from, std::int64_t ld);
+  void (*write_)(void* data, std::int64_t offset, MatrixForm form, const W* from, std::int64_t ld);
 };
 
 }  // namespace reel::detail::inline REEL_TARGET
