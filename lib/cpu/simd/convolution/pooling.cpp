@@ -105,6 +105,11 @@ void max_pool(const View& values, const View& indices, const View& x, const Pool
       return parallel_for(planes.rows(), planes.grain(width), [&](std::int64_t begin, std::int64_t end) {
         Squares<T>::max(values.as<T>(), indexed ? indices.as<std::int64_t>() : nullptr, x.as<T>(), p, begin, end);
       });
+  if constexpr (!indexed && std::is_same_v<T, Wide<T>>)
+    if (ShortWindows<T>::fit(p))
+      return parallel_for(planes.rows(), planes.grain(width), [&](std::int64_t begin, std::int64_t end) {
+        ShortWindows<T>::max(values.as<T>(), x.as<T>(), p, begin, end);
+      });
   PaddedRows padded(p);
   std::vector<Pooling::Span> spans;
   if (p.channels_last || !padded.is_padded) spans = spans_of(p);

@@ -16,6 +16,56 @@
 
 namespace reel::detail::inline REEL_TARGET {
 
+// The largest numbers of short windows inside of rows, in one pass and without their indices.
+template <class T>
+struct ShortWindows {
+  using V = Vector<T>;
+
+  static bool fit(const Pooling& p) {
+    std::int64_t reach = (p.window[2] - 1) * p.dilation[2];
+    return !p.adaptive && !p.channels_last && p.size[0] * p.size[1] == 1 && p.window[2] <= 4 && p.padding[2] == 0 &&
+           (p.results[2] - 1) * p.stride[2] + reach < p.size[2] &&
+           (p.stride[2] == 1 || (p.stride[2] == 2 && p.dilation[2] == 1));
+  }
+  static V larger(V a, V b) { return select(hn::Or(b > a, hn::IsNaN(b.raw)), b, a); }
+
+  /// Takes rows [begin, end).
+  static void max(T* values, const T* x, const Pooling& p, std::int64_t begin, std::int64_t end) {
+    std::int64_t results = p.results[2], stride = p.stride[2], dilation = p.dilation[2], window = p.window[2];
+    for (std::int64_t row = begin; row < end; ++row) {
+      const T* from = x + row * p.size[2];
+      T* to = values + row * results;
+      std::int64_t o = 0;
+      if (stride == 1) {
+        for (; o + V::lanes <= results; o += V::lanes) {
+          V most = V::load(from + o);
+          for (std::int64_t k = 1; k < window; ++k) most = larger(most, V::load(from + o + k * dilation));
+          most.store(to + o);
+        }
+      } else {
+        // Elements are read in pairs.
+        for (; 2 * (o + V::lanes) + (window - 1) / 2 * 2 <= p.size[2]; o += V::lanes) {
+          typename V::Raw even, odd;
+          hn::LoadInterleaved2(typename V::Tag(), from + 2 * o, even, odd);
+          V most = window > 1 ? larger(even, odd) : V(even);
+          if (window > 2) hn::LoadInterleaved2(typename V::Tag(), from + 2 * o + 2, even, odd);
+          if (window > 2) most = larger(most, even);
+          if (window > 3) most = larger(most, odd);
+          most.store(to + o);
+        }
+      }
+      for (; o < results; ++o) {
+        T most = from[o * stride];
+        for (std::int64_t k = 1; k < window; ++k) {
+          T other = from[o * stride + k * dilation];
+          if (other > most || other != other) most = other;
+        }
+        to[o] = most;
+      }
+    }
+  }
+};
+
 // The largest numbers at adjacent positions and, if wanted, their indices.
 template <class T, bool indexed>
 class Largest {
@@ -59,21 +109,18 @@ class Largest {
     for (std::int64_t& row : rows) row -= begin + start;
   }
 
-  // Takes windows that begin at each of n positions of `from`: up to four elements at once, then in passes that double their
-  // lengths.
+  // Takes windows that begin at each of n positions of `from`, in passes that double their lengths.
   void take_windows(const Largest& from, std::int64_t n, std::int64_t window, std::int64_t dilation) {
-    std::int64_t length = std::min<std::int64_t>(window, 4);
-    for_each_vector(n + (window - length) * dilation, [&](std::int64_t i, auto count) {
-      Found most = from.at(i, count);
-      for (std::int64_t k = 1; k < length; ++k) most = larger(most, from.at(i + k * dilation, count));
-      put(most, i, count);
-    });
-    for (std::int64_t more; length < window; length += more) {
-      more = std::min(length, window - length);
-      for_each_vector(n + (window - length - more) * dilation, [&](std::int64_t i, auto count) {
-        put(larger(at(i, count), at(i + more * dilation, count)), i, count);
+    const Largest* shorter = &from;
+    std::int64_t length = 1;
+    do {
+      std::int64_t more = std::min(length, window - length);
+      length += more;
+      for_each_vector(n + (window - length) * dilation, [&](std::int64_t i, auto count) {
+        put(larger(shorter->at(i, count), shorter->at(i + more * dilation, count)), i, count);
       });
-    }
+      shorter = this;
+    } while (length < window);
   }
 
   // Takes at position o the window of `span`.

@@ -48,44 +48,41 @@ struct RunningLine {
   }
 };
 
-// A scan of elements of E, which is f32 also for halves.
+// A scan of elements of E, which is f32 also for halves: the states of some columns.
 template <class Law, class E, int inputs>
 class Scan {
   static constexpr bool is_integral = std::is_integral_v<E>;
   using W = std::conditional_t<is_integral, std::uint64_t, double>;
   using V = Vector<double>;
-  static constexpr std::int64_t most_elements = ScanPlan::most_elements;
+  using Tile = ScanPlan::Tile;
+  using Operands = const E* const (&)[inputs];
+  using WideOperands = const W* const (&)[inputs];
 
  public:
+  explicit Scan(std::int64_t columns) { std::fill_n(states_, columns, static_cast<W>(Law::initial)); }
+
   // `joins_four`: elements may be joined with each other first.
   template <class... Views>
-  static void run(const View& out, int axis, bool backwards, bool joins_four, const Views&... views) {
+  static void run(const View& out, int axis, bool backwards, bool joins_four, const View& view, const Views&... views) {
     if (out.numel == 0) return;
-    ScanPlan plan(out, axis);
+    ScanPlan plan(view, axis);
     const ScanOperand<E, Writer> to(out, axis, backwards);
-    const ScanOperand<E, Reader> from[] = {{views, axis, backwards}...};
-    plan.for_each_tile([&] {
-      return [&, group = Group()](const ScanPlan::Tile& at) mutable {
+    const ScanOperand<E, Reader> from[] = {{view, axis, backwards}, {views, axis, backwards}...};
+    plan.for_each_tile([&](std::int64_t columns) {
+      return [&, scan = Scan(columns)](const Tile& at) mutable {
+        TileSpace<E> space[inputs], results;
         const E* x[inputs];
-        for (int k = 0; k < inputs; ++k) {
-          x[k] = inputs == 1 && plan.has_rows() ? from[k].in_place(plan, at) : nullptr;
-          if (x[k]) continue;
-          from[k].read(at, group.space[k]);
-          std::fill_n(group.space[k] + at.size(), V::lanes, E(0));
-          x[k] = group.space[k];
+        if constexpr (inputs == 1) {
+          x[0] = from[0].read(plan, at, space[0]);
+        } else {
+          for (int k = 0; k < inputs; ++k) from[k].copy(at, space[k]), x[k] = space[k];
+          // The term before the first element counts for nothing, also if its factor is NaN.
+          for (std::int64_t s = 0; at.first == 0 && s < at.slices; ++s)
+            std::fill_n(space[0] + s * at.count * at.width, at.width, E(0));
         }
-        // The term before the first element counts for nothing, also if its factor is NaN.
-        if (inputs == 2 && at.first == 0)
-          for (std::int64_t s = 0; s < at.slices; ++s)
-            std::fill_n(group.space[0] + s * at.count * at.width, at.width, E(0));
-        E* y = plan.has_rows() ? to.in_place(plan, at) : nullptr;
-        bool is_in_place = y;
-        if (!is_in_place) y = group.results;
-        if (plan.has_rows())
-          group.scan_rows(x, y, at, joins_four);
-        else
-          group.scan_slices(x, y, at);
-        if (!is_in_place) to.write(at, y);
+        E* y = to.place(plan, at, results);
+        plan.has_rows() ? scan.take_rows(x, y, at, joins_four) : scan.take_slices(x, y, at);
+        to.write(at, y, results);
       };
     });
   }
@@ -99,95 +96,84 @@ class Scan {
       return Law()(state, load(0), load(1));
   }
 
-  // Columns that a thread scans, with what it has of their tiles. Vectors are read and written up to their ends.
-  struct Group {
-    E space[inputs][most_elements + V::lanes], results[most_elements + V::lanes];
-    W states[ScanPlan::most_columns + V::lanes];
+  void take_rows(Operands x, E* y, const Tile& at, bool joins_four) {
+    const W* rows[inputs];
+    if constexpr (std::is_same_v<E, float>) {
+      W wide[inputs][ScanPlan::most_elements];
+      for (int k = 0; k < inputs; ++k) {
+        for (std::int64_t i = 0; i < at.size(); ++i) wide[k][i] = x[k][i];
+        rows[k] = wide[k];
+      }
+      take_wide_rows(rows, wide[0], at, joins_four);
+      for (std::int64_t i = 0; i < at.size(); ++i) y[i] = static_cast<E>(wide[0][i]);
+    } else {
+      for (int k = 0; k < inputs; ++k) rows[k] = reinterpret_cast<const W*>(x[k]);
+      take_wide_rows(rows, reinterpret_cast<W*>(y), at, joins_four);
+    }
+  }
+  void take_wide_rows(WideOperands x, W* y, const Tile& at, bool joins_four) {
+    std::int64_t s = 0;
+    if constexpr (inputs == 1 && Law::is_vectorised)
+      for (; joins_four && s < at.slices; ++s)
+        take_by_fours(x[0] + s * at.count, y + s * at.count, at.count, states_[s]);
+    // Several rows at once do not wait for each other's states.
+    for (; s + 4 <= at.slices; s += 4) take_some_rows<4>(x, y, s, at.count);
+    for (; s < at.slices; ++s) take_some_rows<1>(x, y, s, at.count);
+  }
+  template <int rows>
+  void take_some_rows(WideOperands x, W* y, std::int64_t row, std::int64_t count) {
+    W state[rows];
+    for (int r = 0; r < rows; ++r) state[r] = states_[row + r];
+    for (std::int64_t i = row * count; i < (row + 1) * count; ++i)
+      for (int r = 0; r < rows; ++r)
+        y[i + r * count] = state[r] = next(state[r], [&](int k) { return x[k][i + r * count]; });
+    for (int r = 0; r < rows; ++r) states_[row + r] = state[r];
+  }
+  static void take_by_fours(const W* x, W* y, std::int64_t count, W& so_far) {
+    constexpr Law law;
+    W state = so_far;
+    std::int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+      W one = x[i], two = law(one, x[i + 1]), three = law(two, x[i + 2]), four = law(two, law(x[i + 2], x[i + 3]));
+      y[i] = law(state, one);
+      y[i + 1] = law(state, two);
+      y[i + 2] = law(state, three);
+      y[i + 3] = state = law(state, four);
+    }
+    for (; i < count; ++i) y[i] = state = law(state, x[i]);
+    so_far = state;
+  }
 
-    Group() { std::fill(std::begin(states), std::end(states), static_cast<W>(Law::initial)); }
-
-    void scan_rows(const E* const (&x)[inputs], E* y, const ScanPlan::Tile& at, bool joins_four) {
-      if constexpr (std::is_same_v<E, float>) {
-        W wide[inputs][most_elements];
-        const W* rows[inputs];
-        for (int k = 0; k < inputs; ++k) {
-          for (std::int64_t i = 0; i < at.size(); ++i) wide[k][i] = x[k][i];
-          rows[k] = wide[k];
-        }
-        scan_wide_rows(rows, wide[0], at, joins_four);
-        for (std::int64_t i = 0; i < at.size(); ++i) y[i] = static_cast<E>(wide[0][i]);
+  void take_slices(Operands x, E* y, const Tile& at) {
+    W* states = states_;
+    for (std::int64_t first = 0; first < at.size(); first += at.count * at.width, states += at.width)
+      if constexpr (!is_integral && Law::is_vectorised && V::lanes > 1) {
+        // What the last vector has behind its row, others overwrite.
+        std::int64_t whole = at.width / V::lanes * V::lanes;
+        if (whole < at.width) take_columns(x, y, first, whole, states, at);
+        for (std::int64_t j = 0; j < whole; j += V::lanes) take_columns(x, y, first, j, states, at);
       } else {
-        const W* rows[inputs];
-        for (int k = 0; k < inputs; ++k) rows[k] = reinterpret_cast<const W*>(x[k]);
-        scan_wide_rows(rows, reinterpret_cast<W*>(y), at, joins_four);
+        for (std::int64_t i = 0, k = first; i < at.count; ++i)
+          for (std::int64_t j = 0; j < at.width; ++j, ++k) {
+            states[j] = next(states[j], [&](int input) { return static_cast<W>(x[input][k]); });
+            y[k] = static_cast<E>(states[j]);
+          }
       }
+  }
+  static void take_columns(Operands x, E* y, std::int64_t first, std::int64_t column, W* states, const Tile& at) {
+    V state = V::load(states + column);
+    for (std::int64_t i = 0, k = first + column; i < at.count; ++i, k += at.width) {
+      state = next(state, [&](int input) { return load(x[input] + k); });
+      store(state, y + k);
     }
+    if (at.slices == 1) state.store(states + column);
+  }
+  static V load(const double* from) { return V::load(from); }
+  static V load(const float* from) { return hn::PromoteTo(V::Tag(), hn::LoadU(HalfTag(), from)); }
+  static void store(V v, double* to) { v.store(to); }
+  static void store(V v, float* to) { hn::StoreU(hn::DemoteTo(HalfTag(), v.raw), HalfTag(), to); }
 
-    void scan_wide_rows(const W* const (&x)[inputs], W* y, const ScanPlan::Tile& at, bool joins_four) {
-      std::int64_t s = 0;
-      if (joins_four)
-        for (; s < at.slices; ++s) scan_by_fours(x[0] + s * at.count, y + s * at.count, at);
-      // Several rows at once do not wait for each other's states.
-      for (; s + 4 <= at.slices; s += 4) scan_some_rows<4>(x, y, s * at.count, at);
-      for (; s < at.slices; ++s) scan_some_rows<1>(x, y, s * at.count, at);
-    }
-    template <int rows>
-    void scan_some_rows(const W* const (&x)[inputs], W* y, std::int64_t first, const ScanPlan::Tile& at) {
-      W state[rows];
-      for (W& one : state) one = states[0];
-      for (std::int64_t i = first; i < first + at.count; ++i)
-        for (int r = 0; r < rows; ++r)
-          y[i + r * at.count] = state[r] = next(state[r], [&](int k) { return x[k][i + r * at.count]; });
-      if (at.slices == 1) states[0] = state[0];
-    }
-    void scan_by_fours(const W* x, W* y, const ScanPlan::Tile& at) {
-      if constexpr (inputs == 1 && Law::is_vectorised) {
-        constexpr Law law;
-        W state = states[0];
-        std::int64_t i = 0;
-        for (; i + 4 <= at.count; i += 4) {
-          W one = x[i], two = law(one, x[i + 1]), three = law(two, x[i + 2]), four = law(two, law(x[i + 2], x[i + 3]));
-          y[i] = law(state, one);
-          y[i + 1] = law(state, two);
-          y[i + 2] = law(state, three);
-          y[i + 3] = state = law(state, four);
-        }
-        for (; i < at.count; ++i) y[i] = state = law(state, x[i]);
-        if (at.slices == 1) states[0] = state;
-      }
-    }
-
-    void scan_slices(const E* const (&x)[inputs], E* y, const ScanPlan::Tile& at) {
-      for (std::int64_t first = 0; first < at.size(); first += at.count * at.width) {
-        if (at.slices > 1) std::fill_n(states, at.width, static_cast<W>(Law::initial));
-        if constexpr (!is_integral && Law::is_vectorised && V::lanes > 1) {
-          // What the last vector writes behind its rows, the others overwrite.
-          std::int64_t whole = at.width / V::lanes * V::lanes;
-          if (whole < at.width) scan_columns(x, y, first, whole, at);
-          for (std::int64_t j = 0; j < whole; j += V::lanes) scan_columns(x, y, first, j, at);
-        } else {
-          for (std::int64_t i = 0; i < at.count; ++i)
-            for (std::int64_t j = 0, k = first + i * at.width; j < at.width; ++j, ++k) {
-              states[j] = next(states[j], [&](int input) { return static_cast<W>(x[input][k]); });
-              y[k] = static_cast<E>(states[j]);
-            }
-        }
-      }
-    }
-    void scan_columns(const E* const (&x)[inputs], E* y, std::int64_t first, std::int64_t column,
-                      const ScanPlan::Tile& at) {
-      V state = V::load(states + column);
-      for (std::int64_t i = 0, k = first + column; i < at.count; ++i, k += at.width) {
-        state = next(state, [&](int input) { return load(x[input] + k); });
-        store(state, y + k);
-      }
-      state.store(states + column);
-    }
-    static V load(const double* from) { return V::load(from); }
-    static V load(const float* from) { return hn::PromoteTo(V::Tag(), hn::LoadU(HalfTag(), from)); }
-    static void store(V v, double* to) { v.store(to); }
-    static void store(V v, float* to) { hn::StoreU(hn::DemoteTo(HalfTag(), v.raw), HalfTag(), to); }
-  };
+  W states_[ScanPlan::most_elements + V::lanes];
 };
 
 template <class Law>

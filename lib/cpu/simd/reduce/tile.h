@@ -114,6 +114,15 @@ inline void widen(std::int64_t* to, const bool* from, std::int64_t count) {
   for (; j < count; ++j) to[j] = from[j];
 }
 
+/// Converts adjacent elements.
+template <class Wide, class T>
+void read_row(Wide* __restrict to, const T* from, std::int64_t count) {
+  std::int64_t j = 0;
+  if constexpr (is_half_v<T> && std::is_same_v<Wide, float>)
+    for (; j + Vector<float>::lanes <= count; j += Vector<float>::lanes) load_widened(from + j).store(to + j);
+  for (; j < count; ++j) to[j] = static_cast<Wide>(from[j]);
+}
+
 /// to[i ld + j] = from[i row_stride + j column_stride], converted.
 template <class Wide, class T>
 void copy_matrix(Wide* __restrict to, std::int64_t ld, const T* from, MatrixForm form) {
@@ -145,8 +154,7 @@ void copy_matrix(Wide* __restrict to, std::int64_t ld, const T* from, MatrixForm
       return;
     }
   if (column_stride == 1) {
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) to[i * ld + j] = static_cast<Wide>(from[i * row_stride + j]);
+    for (std::int64_t i = 0; i < rows; ++i) read_row(to + i * ld, from + i * row_stride, columns);
   } else if (std::abs(column_stride) <= std::abs(row_stride)) {
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)
@@ -212,13 +220,13 @@ class Reader {
 /// Converts adjacent elements.
 template <class T, class Wide>
 void write_row(T* to, const Wide* from, std::int64_t count) {
-  if constexpr (is_half_v<T>)
+  if constexpr (is_half_v<T> && std::is_same_v<Wide, float>)
     narrow_row(to, from, count);
   else
     for (std::int64_t j = 0; j < count; ++j) to[j] = convert<T>(from[j]);
 }
 
-/// to[i row_stride + j column_stride] = from[i ld + j], converted; halves from f32.
+/// to[i row_stride + j column_stride] = from[i ld + j], converted.
 template <class T, class Wide>
 void write_matrix(T* to, MatrixForm form, const Wide* from, std::int64_t ld) {
   auto [rows, row_stride, columns, column_stride] = form;
@@ -245,7 +253,7 @@ class Writer {
       out.dtype == DType::boolean ? write_as(std::type_identity<bool>()) : with_integer(out.dtype, write_as);
     else
       with_floating(out.dtype, [&]<class T>(std::type_identity<T> type) {
-        if constexpr (std::is_same_v<Wide<T>, W>) write_as(type);
+        if constexpr (sizeof(T) <= sizeof(W)) write_as(type);
       });
   }
 
