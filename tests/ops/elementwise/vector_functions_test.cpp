@@ -40,7 +40,7 @@ Real gelu_of(Real x) { return std::isinf(x) ? std::max(x, Real(0)) : x / 2 * std
 Real erfinv_of(Real y) {
   Real size = std::fabs(y), x = size;
   if (!(size < 1)) return size == 1 ? std::copysign(Real(INFINITY), y) : Real(NAN);
-  if (size < 1e-6L) return y * 0.886226925452758013649L;
+  if (size < 1e-10L) return y * 0.886226925452758013649L;
   x = size < 0.9L ? size : std::sqrt(-std::log(1 - size));
   for (int step = 0; step < 100; ++step) {
     Real error = size < 0.5L ? std::erf(x) - size : (1 - size) - std::erfc(x);
@@ -87,7 +87,8 @@ Real mod_of(Real a, Real b) {
   return rest == 0 ? std::copysign(Real(0), b) : (rest < 0) != (b < 0) ? rest + b : rest;
 }
 Real quotient_of(Real a, Real b) {
-  if (b == 0 || std::isinf(a)) return b == 0 ? a / b : Real(NAN);
+  if (b == 0) return a / b;
+  if (!std::isfinite(a)) return NAN;
   if (std::isinf(b)) return a != 0 && (a < 0) != (b < 0) ? -1 : a / b;
   return std::round((a - mod_of(a, b)) / b);
 }
