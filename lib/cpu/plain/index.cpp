@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "../../core/dtype_dispatch.h"
 #include "../../core/iteration.h"
@@ -65,53 +66,48 @@ struct Part {
   std::int64_t begin, end;
 };
 
+// Rows shorter than this are not worth a loop of their own.
+constexpr std::int64_t short_row = 8;
+
 // Calls f(offset in a, offset in b) for every element of a part of `index`: `a` has the layout of the index; in `b` the
 // coordinate along the axis is the index itself.
 template <class I, class F>
 void for_each_indexed(const View& index, const I* indices, const View& a, const View& b, int axis, Part part, F f) {
-  // Adjacent axes are joined, and those of size one dropped, so that a column is one row.
-  std::int64_t dims[8], at[8] = {}, index_steps[8], here_steps[8], there_steps[8], count = 1;
-  std::int64_t from = part.begin * index.strides[part.axis], here = part.begin * a.strides[part.axis],
-               there = part.axis == axis ? 0 : part.begin * b.strides[part.axis];
-  int rank = 0;
+  std::int64_t dims[8], steps[8];
   for (int k = 0; k < index.rank; ++k) {
-    std::int64_t dim = k == part.axis ? part.end - part.begin : index.dims[k], step = k == axis ? 0 : b.strides[k];
-    if (dim == 1 && (rank > 0 || k < index.rank - 1)) continue;
-    bool joins = rank > 0 && index_steps[rank - 1] == dim * index.strides[k] &&
-                 here_steps[rank - 1] == dim * a.strides[k] && there_steps[rank - 1] == dim * step;
-    if (!joins) dims[rank++] = 1;
-    dims[rank - 1] *= dim;
-    index_steps[rank - 1] = index.strides[k];
-    here_steps[rank - 1] = a.strides[k];
-    there_steps[rank - 1] = step;
+    dims[k] = k == part.axis ? part.end - part.begin : index.dims[k];
+    steps[k] = k == axis ? 0 : b.strides[k];
   }
-  int last = rank - 1;
-  for (int k = 0; k < last; ++k) count *= dims[k];
-  std::int64_t size = b.dims[axis], stride = b.strides[axis];
-  // Rows of b are scattered over memory, so they are prefetched some index rows ahead.
-  constexpr std::int64_t ahead = 8;
-  std::int64_t element = static_cast<std::int64_t>(size_of(b.dtype));
-  auto place = [&](std::int64_t at_index) {
-    std::int64_t j = indices[at_index];
+  View places = index, listed = a, indexed = b;
+  places.dims = listed.dims = indexed.dims = dims;
+  indexed.strides = steps;
+  Iteration<3> rows({&places, &listed, &indexed});
+  if (rows.rank > 1 && rows.dims[0] < short_row && rows.dims[1] > rows.dims[0]) {
+    std::swap(rows.dims[0], rows.dims[1]);
+    for (auto& strides : rows.strides) std::swap(strides[0], strides[1]);
+  }
+  const std::int64_t count = rows.dims[0], size = b.dims[axis], stride = b.strides[axis];
+  const std::int64_t index_step = rows.strides[0][0], here_step = rows.strides[1][0], there_step = rows.strides[2][0];
+  indices += part.begin * index.strides[part.axis];
+  const std::int64_t here = part.begin * a.strides[part.axis], there = part.begin * steps[part.axis];
+  auto place = [=](std::int64_t at) {
+    std::int64_t j = indices[at];
     return there + (j + (j < 0 ? size : 0)) * stride;
   };
-  for (; count > 0; --count) {
-    if (last > 0 && at[last - 1] + ahead < dims[last - 1])
-      __builtin_prefetch(b.as<const char>() +
-                         (place(from + ahead * index_steps[last - 1]) + ahead * there_steps[last - 1]) * element);
-    for (std::int64_t i = 0; i < dims[last]; ++i)
-      f(here + i * here_steps[last], place(from + i * index_steps[last]) + i * there_steps[last]);
-    for (int k = last; k-- > 0;) {
-      from += index_steps[k];
-      here += here_steps[k];
-      there += there_steps[k];
-      if (++at[k] < dims[k]) break;
-      from -= index_steps[k] * dims[k];
-      here -= here_steps[k] * dims[k];
-      there -= there_steps[k] * dims[k];
-      at[k] = 0;
+  // Rows of b are scattered over memory, so they are prefetched some index rows ahead.
+  constexpr std::int64_t ahead = 8;
+  std::int64_t element = static_cast<std::int64_t>(size_of(b.dtype)), row = 0;
+  rows.for_each_row([&](const std::int64_t* at) {
+    if (rows.rank > 1) {
+      if (row + ahead < rows.dims[1])
+        __builtin_prefetch(b.as<const char>() +
+                           (place(at[0] + ahead * rows.strides[0][1]) + at[2] + ahead * rows.strides[2][1]) * element);
+      if (++row == rows.dims[1]) row = 0;
     }
-  }
+    const std::int64_t from = at[0], to = here + at[1], offset = at[2];
+    for (std::int64_t i = 0; i < count; ++i)
+      f(to + i * here_step, place(from + i * index_step) + offset + i * there_step);
+  });
 }
 
 // The longest axis other than `but`.
@@ -130,8 +126,11 @@ void for_all_indexed(const View& index, const View& a, const View& b, int axis, 
   std::int64_t size = index.dims[split], apart = 64 / std::max<std::int64_t>(1, written.strides[split]),
                grain = std::max({std::int64_t{1}, apart, parallel_grain * size / index.numel});
   with_indices(index, [&](const auto* indices) {
+    // Short rows are read by columns, in pieces that stay in the cache.
+    std::int64_t piece = index.numel / size < short_row ? 4096 : size;
     parallel_for(size, grain, [&](std::int64_t begin, std::int64_t end) {
-      for_each_indexed(index, indices, a, b, axis, {split, begin, end}, f);
+      for (; begin < end; begin += piece)
+        for_each_indexed(index, indices, a, b, axis, {split, begin, std::min(end, begin + piece)}, f);
     });
   });
 }

@@ -93,25 +93,30 @@ class RowPairs {
   }
 
   /// Returns true if the list picks few columns of long ones.
-  bool are_few_columns() const { return row_size_ == 1 && indices_.numel <= most_columns && outer_.dims[0] >= 16; }
-  /// Calls move(element of the listed tensor, of the indexed one) for columns, a piece of each after the other.
+  bool are_few_columns() const { return row_size_ == 1 && indices_.numel <= block && outer_.dims[0] >= 16; }
+  /// Calls move(element of the listed tensor, of the indexed one) for columns: for a piece of each after the other, or where
+  /// there are more, for each row.
   template <class L, class X, class Move>
   void move_columns(L* listed, X* indexed, Move move) const {
-    std::int64_t columns = indices_.numel;
+    const std::int64_t columns = indices_.numel, step = outer_.strides[0][0], indexed_step = outer_.strides[1][0];
     if (columns == 0) return;
     Block list;
     look_up(0, columns, {0, size_}, list);
-    std::int64_t piece = std::max<std::int64_t>(16, block * 8 / columns);
-    std::int64_t step = outer_.strides[0][0], indexed_step = outer_.strides[1][0];
+    constexpr std::int64_t few = 16, piece = 256;
+    auto run = [&](const std::int64_t* at, std::int64_t count) {
+      L* a = listed + at[0];
+      X* b = indexed + at[1];
+      if (columns < few)
+        for (std::int64_t k = 0; k < columns; ++k)
+          for (std::int64_t i = 0; i < count; ++i)
+            move(a[list.listed[k] + i * step], b[list.indexed[k] + i * indexed_step]);
+      else
+        for (std::int64_t i = 0; i < count; ++i)
+          for (std::int64_t k = 0; k < columns; ++k)
+            move(a[list.listed[k] + i * step], b[list.indexed[k] + i * indexed_step]);
+    };
     parallel_for(outer_count_, grain(columns), [&](std::int64_t begin, std::int64_t end) {
-      for (; begin < end; begin += piece)
-        outer_.for_each_part(begin, std::min(end, begin + piece), [&](const std::int64_t* at, std::int64_t count) {
-          for (std::int64_t k = 0; k < columns; ++k) {
-            L* a = listed + at[0] + list.listed[k];
-            X* b = indexed + at[1] + list.indexed[k];
-            for (std::int64_t i = 0; i < count; ++i) move(a[i * step], b[i * indexed_step]);
-          }
-        });
+      for (; begin < end; begin += piece) outer_.for_each_part(begin, std::min(end, begin + piece), run);
     });
   }
 
@@ -137,7 +142,7 @@ class RowPairs {
   const Iteration<2>& row() const { return row_; }
 
  private:
-  static constexpr std::int64_t block = 512, most_columns = 128;
+  static constexpr std::int64_t block = 512;
   struct Block {
     std::int64_t first = -1, count, listed[block], indexed[block];
   };
@@ -203,11 +208,19 @@ void move_rows(const Iteration<2>& row, L* listed, X* indexed, const std::int64_
   if (row.rank == 1 && size == 1) {
     for (std::int64_t i = 0; i < count; ++i) move(listed[from[i]], indexed[to[i]]);
   } else if (row.rank == 1 && listed_stride == 1 && indexed_stride == 1) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (i + ahead < count) __builtin_prefetch(indexed + to[i + ahead]);
-      L* a = listed + from[i];
-      X* b = indexed + to[i];
-      for (std::int64_t k = 0; k < size; ++k) move(a[k], b[k]);
+    auto rows_of = [&](auto length) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (i + ahead < count) __builtin_prefetch(indexed + to[i + ahead]);
+        L* a = listed + from[i];
+        X* b = indexed + to[i];
+        for (std::int64_t k = 0; k < length; ++k) move(a[k], b[k]);
+      }
+    };
+    switch (size) {
+      case 2: return rows_of(std::integral_constant<int, 2>());
+      case 3: return rows_of(std::integral_constant<int, 3>());
+      case 4: return rows_of(std::integral_constant<int, 4>());
+      default: return rows_of(size);
     }
   } else {
     for (std::int64_t i = 0; i < count; ++i)

@@ -120,7 +120,7 @@ Tensor products_of(const Tensor& x, int axis, const Tensor& index, const Tensor&
 
 Tensor reduced_mean(const Tensor& base, int axis, const Tensor& index, const Tensor& source, const Tensor& self) {
   TensorOptions options{.dtype = DType::i64, .device = base.device()};
-  Tensor counts = scatter_add(to(self, DType::i64), axis, index, ones(index.shape(), options));
+  Tensor counts = scatter_add(to(self, DType::i64), axis, index, expand(ones({}, options), index.shape()));
   Tensor sums = scatter_add(base, axis, index, source);
   if (!is_floating(base.dtype())) return to_if_needed(floor_divide(sums, counts), base.dtype());
   Tensor wide = widened(sums);
