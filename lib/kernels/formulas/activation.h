@@ -21,23 +21,7 @@ struct LeakyReluGradient {
   }
 };
 
-// The cumulative distribution function of the normal distribution at x, and its derivative.
-struct NormalDistribution {
-  template <class V>
-  REEL_HOST_DEVICE V operator()(V x) const {
-    using std::abs;
-    V tail = normal_tail(abs(x));
-    return select(x < V(0), tail, V(1) - tail);
-  }
-};
-struct NormalDensity {
-  template <class V>
-  REEL_HOST_DEVICE V operator()(V x) const {
-    using std::exp;
-    return V(0.3989422804014327) * exp(V(-0.5) * x * x);
-  }
-};
-// Both are constant to full precision beyond ±40.
+// What the normal distribution is multiplied by is constant to full precision beyond ±40.
 struct WithinForty {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x) const {
@@ -50,14 +34,16 @@ struct Gelu {
   REEL_HOST_DEVICE V operator()(V x) const {
     using std::abs;
     V size = abs(x);
-    return Relu()(x) - select(size < V(40), size * normal_tail(size), V(0));
+    return Relu()(x) - select(size < V(40), size * normal_tail(size).probability, V(0));
   }
 };
 struct GeluGradient {
   template <class V>
   REEL_HOST_DEVICE V operator()(V d, V x) const {
+    using std::abs;
     V near = WithinForty()(x);
-    return d * (NormalDistribution()(near) + near * NormalDensity()(near));
+    auto [above, density] = normal_tail(abs(near));
+    return d * (select(near < V(0), above, V(1) - above) + near * density);
   }
 };
 

@@ -26,10 +26,14 @@ REEL_HOST_DEVICE T logit(T x) {
   return select(x < T(0.25), std::log(x / rest), std::log1p((T(2) * x - T(1)) / rest));
 }
 
-/// The probability that a normal variable is above z, for z ≥ 0.
+/// The probability that a normal variable is above z, and its density at z, for z ≥ 0.
+template <class V>
+struct NormalTail {
+  V probability, density;
+};
 template <class T>
-REEL_HOST_DEVICE T normal_tail(T z) {
-  return T(0.5) * std::erfc(z * T(0.7071067811865476));
+REEL_HOST_DEVICE NormalTail<T> normal_tail(T z) {
+  return {T(0.5) * std::erfc(z * T(0.7071067811865476)), T(0.3989422804014327) * std::exp(T(-0.5) * z * z)};
 }
 
 /// The remainder with the divisor's sign, also when it is zero.

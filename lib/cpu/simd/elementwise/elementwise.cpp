@@ -185,16 +185,18 @@ void add_binary_kernel(KernelTable& table) {
   }
 }
 
-template <class F, class T, int input_count>
-void vector_loop(void* out, const void* const* inputs, std::int64_t count) {
+// The last inputs are parameters: a single number each.
+template <class F, class T, int input_count, int parameter_count>
+void parameter_loop(void* out, const void* const* inputs, std::int64_t count) {
   using V = Vector<T>;
-  [=]<int... k>(std::integer_sequence<int, k...>) {
+  auto from = [=](int input, std::int64_t i) { return static_cast<const T*>(inputs[input]) + i; };
+  [=]<int... k, int... p>(std::integer_sequence<int, k...>, std::integer_sequence<int, p...>) {
     auto* y = static_cast<T*>(out);
-    auto from = [=](int input, std::int64_t i) { return static_cast<const T*>(inputs[input]) + i; };
+    const V parameters[] = {V::repeat(*from(input_count + p, 0))...};
     std::int64_t i = 0;
-    for (; i + V::lanes <= count; i += V::lanes) F()(V::load(from(k, i))...).store(y + i);
-    if (std::int64_t left = count - i) F()(V::load(from(k, i), left)...).store(y + i, left);
-  }(std::make_integer_sequence<int, input_count>());
+    for (; i + V::lanes <= count; i += V::lanes) F()(V::load(from(k, i))..., parameters[p]...).store(y + i);
+    if (std::int64_t left = count - i) F()(V::load(from(k, i), left)..., parameters[p]...).store(y + i, left);
+  }(std::make_integer_sequence<int, input_count>(), std::make_integer_sequence<int, parameter_count>());
 }
 
 // A number as an operand that is broadcast, in the type in which x is computed.
@@ -221,10 +223,11 @@ class Number : Immovable {
 template <class F, Grain grain, int count, class... Inputs>
 void run_with_parameters(const View& out, const ActivationParameters& parameters, DType dtype,
                          const Inputs&... inputs) {
-  constexpr int all = static_cast<int>(sizeof...(inputs)) + count;
+  constexpr int input_count = static_cast<int>(sizeof...(inputs));
   [&]<int... k>(std::integer_sequence<int, k...>) {
     run_loop(out, {&inputs..., Number(parameters[k], dtype).view()...},
-             dtype == DType::f64 ? vector_loop<F, double, all> : vector_loop<F, float, all>,
+             dtype == DType::f64 ? parameter_loop<F, double, input_count, count>
+                                 : parameter_loop<F, float, input_count, count>,
              {.parallel_from = parallel_from(grain)});
   }(std::make_integer_sequence<int, count>());
 }

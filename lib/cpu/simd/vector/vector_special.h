@@ -44,8 +44,8 @@ inline Vector<double> erf_near_zero(Vector<double> x) {
   return x * polynomial(x * x, series);
 }
 
-/// erfc x on [0, 26], with an error of 2⁻⁵²: e^−x² times a polynomial, in (x − 4) / (x + 4), of (1 + 2 x) e^x² erfc x.
-inline Vector<double> erfc_of_positive(Vector<double> x) {
+/// e^x² erfc x for x ≥ 0: a polynomial, in (x − 4) / (x + 4), of (1 + 2 x) e^x² erfc x.
+inline Vector<double> scaled_erfc(Vector<double> x) {
   using V = Vector<double>;
   constexpr double series[] = {
       1.2329951186255526,     -0.1396211168405629,     0.015379652102620305,    0.06809705425473639,
@@ -55,11 +55,14 @@ inline Vector<double> erfc_of_positive(Vector<double> x) {
       3.016107881318932e-07,  -8.346789501461553e-07,  6.258721442256385e-08,   1.1494863135062745e-07,
       -7.764817952397257e-09, -1.3529367067220971e-08, -1.7668021904964841e-09};
   V shifted = x + V(4), divisor = x + x + V(1), inverse = V(1) / (shifted * divisor);
-  // The square's first part is exact.
-  V high = leading_bits(x, 0xfffffffff8000000);
   V product = polynomial((x - V(4)) * divisor * inverse, series), quotient = product * (shifted * inverse);
-  V scaled = multiply_add(multiply_add(-quotient, divisor, product), shifted * inverse, quotient);
-  return exp_of_sum(-(high * high), (high - x) * (high + x)) * scaled;
+  return multiply_add(multiply_add(-quotient, divisor, product), shifted * inverse, quotient);
+}
+
+/// erfc x on [0, 26], with an error of 2⁻⁵¹.
+inline Vector<double> erfc_of_positive(Vector<double> x) {
+  Vector<double> high = leading_bits(x, 0xfffffffff8000000);  // its square is exact
+  return exp_of_sum(-(high * high), (high - x) * (high + x)) * scaled_erfc(x);
 }
 
 inline Vector<double> erf(Vector<double> x) {
@@ -92,18 +95,20 @@ inline Vector<float> erfc(Vector<float> single) {
 }
 
 // log₂ of the probability as a polynomial on [0, 5.5], weighted by its effect on gelu; beyond that it is taken for 0.
-inline Vector<float> normal_tail(Vector<float> z) {
+inline formulas::NormalTail<Vector<float>> normal_tail(Vector<float> z) {
   using V = Vector<float>;
   constexpr double series[] = {-0.99999989638,  -1.1511109445,     -0.45915313897,   -0.052691137228,
                                0.0073893033789, -0.00042125437161, -5.3898580648e-5, 8.4696289577e-6};
   auto near = z < V(5.5);
-  return select(near, short_exp2(polynomial(select(near, z, V(0)), series)), V(0));
+  return {select(near, short_exp2(polynomial(select(near, z, V(0)), series)), V(0)),
+          V(0.3989422804014327) * exp(V(-0.5) * z * z)};
 }
 
-inline Vector<double> normal_tail(Vector<double> z) {
+inline formulas::NormalTail<Vector<double>> normal_tail(Vector<double> z) {
   using V = Vector<double>;
-  V x = z * V(0.7071067811865476);
-  return select(x < V(26), V(0.5) * erfc_of_positive(select(x < V(26), x, V(0))), V(0));
+  V x = z * V(0.7071067811865476), inside = select(x < V(26), x, V(26));
+  V power = exp_of_sum(-(inside * inside), V(0));
+  return {V(0.5) * (power * scaled_erfc(inside)), V(0.3989422804014327) * power};
 }
 
 inline Vector<float> erfinv(Vector<float> y) {
@@ -119,12 +124,16 @@ inline Vector<float> erfinv(Vector<float> y) {
 // The scalar formula; the inverse is taken from erf where that loses fewer digits, else from erfc.
 inline Vector<double> erfinv(Vector<double> y) {
   using V = Vector<double>;
-  V size = abs(y), distance = -log((V(1) - size) * (V(1) + size)), root = sqrt(distance);
-  V tail = select(root < V(4), formulas::ErfinvTail()(root), formulas::ErfinvEnd()(root));
-  V x = size * select(distance < V(5), formulas::ErfinvCentre()(distance), tail);
-  V error = select(size < V(0.7), erf_near_zero(x) - size, (V(1) - size) - erfc_of_positive(x));
-  V step = error * V(0.8862269254527580) * exp(x * x);
-  return copysign(select(size == V(1), V(infinity<double>), x - step / (V(1) + x * step)), y);
+  V size = abs(y), distance = -log_for_f32((V(1) - size) * (V(1) + size)), ratio = formulas::ErfinvCentre()(distance);
+  if (!hn::AllTrue(V::Tag(), distance < V(5))) {
+    V root = sqrt(distance);
+    V tail = select(root < V(4), formulas::ErfinvTail()(root), formulas::ErfinvEnd()(root));
+    ratio = select(distance < V(5), ratio, tail);
+  }
+  V x = size * ratio, error = select(size < V(0.7), erf_near_zero(x) - size, (V(1) - size) - erfc_of_positive(x));
+  V step = error * V(0.8862269254527580) * exp_for_f32(x * x);
+  x = select(size < V(1), x - step / (V(1) + x * step), V(infinity<double>));
+  return copysign(select(size <= V(1), x, V(std::numeric_limits<double>::quiet_NaN())), y);
 }
 
 // log Γ(x) for x > 0, to an absolute error of some 10⁻¹⁴: Stirling's series from 8 on, Γ(x + 8) / (x (x + 1) …) below.
