@@ -104,9 +104,12 @@ void for_each_indexed(const View& index, const I* indices, const View& a, const 
                            (place(at[0] + ahead * rows.strides[0][1]) + at[2] + ahead * rows.strides[2][1]) * element);
       if (++row == rows.dims[1]) row = 0;
     }
-    const std::int64_t from = at[0], to = here + at[1], offset = at[2];
-    for (std::int64_t i = 0; i < count; ++i)
-      f(to + i * here_step, place(from + i * index_step) + offset + i * there_step);
+    const I* next = indices + at[0];
+    std::int64_t to = here + at[1], offset = there + at[2];
+    for (std::int64_t i = 0; i < count; ++i, next += index_step, to += here_step, offset += there_step) {
+      std::int64_t j = *next;
+      f(to, offset + (j + (j < 0 ? size : 0)) * stride);
+    }
   });
 }
 

@@ -220,8 +220,12 @@ void move_rows(const Iteration<2>& row, L* listed, X* indexed, const std::int64_
       case 2: return rows_of(std::integral_constant<int, 2>());
       case 3: return rows_of(std::integral_constant<int, 3>());
       case 4: return rows_of(std::integral_constant<int, 4>());
-      default: return rows_of(size);
+      default: break;
     }
+    if constexpr (requires { move(listed, indexed, size); })
+      for (std::int64_t i = 0; i < count; ++i) move(listed + from[i], indexed + to[i], size);
+    else
+      rows_of(size);
   } else {
     for (std::int64_t i = 0; i < count; ++i)
       row.for_each_row([&](const std::int64_t* offset) {
@@ -231,6 +235,15 @@ void move_rows(const Iteration<2>& row, L* listed, X* indexed, const std::int64_
       });
   }
 }
+
+// Copies an element, or a row.
+template <class T>
+struct Read {
+  void operator()(T& to, const T& from) const { to = from; }
+  void operator()(T* to, const T* from, std::int64_t count) const {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  }
+};
 
 // Calls move(element of the listed tensor, of the indexed one) for all pairs of rows; `writes`: to the indexed ones.
 template <class L, class X, class Move>
@@ -253,9 +266,8 @@ void move_pairs(const RowPairs& pairs, const View& listed, const View& indexed, 
 
 void read_rows(const View& listed, const View& x, const View& indices, int axis) {
   RowPairs pairs(listed, x, indices, axis);
-  with_bits(x.dtype, [&]<class T>(std::type_identity<T>) {
-    move_pairs<T, const T>(pairs, listed, x, false, [](T& to, const T& from) { to = from; });
-  });
+  with_bits(x.dtype,
+            [&]<class T>(std::type_identity<T>) { move_pairs<T, const T>(pairs, listed, x, false, Read<T>()); });
 }
 
 void write_rows(const View& out, const View& listed, const View& indices, int axis) {

@@ -1,5 +1,7 @@
 #include <reel/ops/index.h>
 
+#include <limits>
+
 #include <reel/no_record.h>
 #include <reel/ops/comparison.h>
 #include <reel/ops/create.h>
@@ -119,8 +121,10 @@ Tensor products_of(const Tensor& x, int axis, const Tensor& index, const Tensor&
 }
 
 Tensor reduced_mean(const Tensor& base, int axis, const Tensor& index, const Tensor& source, const Tensor& self) {
-  TensorOptions options{.dtype = DType::i64, .device = base.device()};
-  Tensor counts = scatter_add(to(self, DType::i64), axis, index, expand(ones({}, options), index.shape()));
+  // The fewer bytes, the more of them stay in the cache.
+  bool few = index.size(axis) < std::numeric_limits<std::int32_t>::max();
+  TensorOptions options{.dtype = few ? DType::i32 : DType::i64, .device = base.device()};
+  Tensor counts = scatter_add(to(self, options.dtype), axis, index, expand(ones({}, options), index.shape()));
   Tensor sums = scatter_add(base, axis, index, source);
   if (!is_floating(base.dtype())) return to_if_needed(floor_divide(sums, counts), base.dtype());
   Tensor wide = widened(sums);

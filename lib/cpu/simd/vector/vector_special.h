@@ -107,7 +107,7 @@ inline formulas::NormalTail<Vector<float>> normal_tail(Vector<float> z) {
 inline formulas::NormalTail<Vector<double>> normal_tail(Vector<double> z) {
   using V = Vector<double>;
   V x = z * V(0.7071067811865476), inside = select(x < V(26), x, V(26));
-  V power = exp_of_sum(-(inside * inside), V(0));
+  V power = select(x < V(26), exp_of_sum(-(inside * inside), V(0)), V(0));
   return {V(0.5) * (power * scaled_erfc(inside)), V(0.3989422804014327) * power};
 }
 
