@@ -7,7 +7,7 @@
 #include "../../../kernels/pooling.h"
 #include "../instruction_set.h"
 #include "../reduce/moments.h"
-#include "../reduce/running_extreme.h"
+#include "../reduce/scan_extreme.h"
 #include "../vector/wide.h"
 #include "pooling_windows.h"
 

@@ -1,4 +1,4 @@
-#include "running_extreme.h"
+#include "scan_extreme.h"
 
 #include <algorithm>
 #include <cstdint>
