@@ -21,7 +21,7 @@ struct LeakyReluGradient {
   }
 };
 
-// What the normal distribution is multiplied by is constant to full precision beyond ±40.
+// The factor of the normal distribution is constant to full precision beyond ±40.
 struct WithinForty {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x) const {

@@ -15,7 +15,7 @@ class RandomView {
  public:
   explicit RandomView(std::mt19937& random) : random_(random) {}
 
-  /// Of normal numbers with a deviation of 3, to which `change` is applied.
+  /// Draws a view of normal numbers with a deviation of 3, to which `change` is applied.
   template <class Change>
   reel::Tensor operator()(reel::DType dtype, Change change) {
     static constexpr std::int64_t sizes[] = {1, 1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 40, 64, 130, 300, 1500};

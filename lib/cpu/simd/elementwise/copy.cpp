@@ -84,7 +84,7 @@ void round_row(To* to, const From* from, std::int64_t count) {
 template <class To, class From>
 void convert_elements(void* out, const void* const* inputs, std::int64_t count) {
   To* to = static_cast<To*>(out);
-  // Of bytes, but not of bools, the compiler makes vectors.
+  // The compiler makes vectors of bytes, but not of bools.
   using Element = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
   const auto* from = static_cast<const Element*>(inputs[0]);
   if constexpr (rounds_in_blocks<To, Element>)

@@ -175,8 +175,8 @@ class SkinnyProduct {
   };
   static constexpr auto by_dots = table<rows_together, Dots>();
 
-  // Of longer columns, pieces of this length are summed by themselves, and their sums are added in f64. Pieces of one column
-  // are independent sums.
+  // Pieces of this length of longer columns are summed by themselves, and their sums are added in f64. Pieces of one column are
+  // independent sums.
   static constexpr std::int64_t piece = 1024;
 
   template <int rows, int columns>

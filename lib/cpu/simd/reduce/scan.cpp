@@ -148,7 +148,7 @@ class Scan {
     W* states = states_;
     for (std::int64_t first = 0; first < at.size(); first += at.count * at.width, states += at.width)
       if constexpr (!is_integral && Law::is_vectorised && V::lanes > 1) {
-        // What the last vector has behind its row, others overwrite.
+        // Others overwrite what the last vector has behind its row.
         std::int64_t whole = at.width / V::lanes * V::lanes;
         if (whole < at.width) take_columns(x, y, first, whole, states, at);
         for (std::int64_t j = 0; j < whole; j += V::lanes) take_columns(x, y, first, j, states, at);

@@ -97,7 +97,7 @@ class RunningExtreme {
         take_line(x + k, values + k, found + k, at.width, at.first, at.count, state + j);
       }
       if (is_narrow) continue;
-      // What the last vector has behind its row, others overwrite.
+      // Others overwrite what the last vector has behind its row.
       std::int64_t whole = at.width / V::lanes * V::lanes;
       if (whole < at.width) take_columns(x, values, rows, first + whole, state + whole, at);
       for (std::int64_t j = 0; j < whole; j += V::lanes) take_columns(x, values, rows, first + j, state + j, at);

@@ -30,7 +30,7 @@ class ScanPlan {
     groups_ = (inner_ + most_columns - 1) / most_columns;
     width_ = groups_ == 1 ? inner_ : ((inner_ + groups_ - 1) / groups_ + 15) / 16 * 16;
     groups_ = (inner_ + width_ - 1) / width_;
-    // Of rows whose elements are farther apart than the rows are, each cache line has elements of several.
+    // Where the elements of a row are farther apart than the rows are, each cache line has elements of several rows.
     bool is_crosswise = has_rows() && axis > 0 && std::abs(x.strides[axis]) > std::abs(x.strides[axis - 1]);
     if (groups_ == 1) together_ = std::max<std::int64_t>(most_elements / (length_ * inner_), is_crosswise ? 16 : 1);
     together_ = std::min(together_, slices_);

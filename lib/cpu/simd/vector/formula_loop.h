@@ -118,8 +118,8 @@ void number_unary(const View& out, const View& x) {
   with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { run_loop(out, {&x}, scalar_loop_1<F, T, T>); });
 }
 
-/// A formula of integers and bools, and of f32 to which halves are widened, that returns bools. Of bytes, but not of bools,
-/// the compiler makes vectors.
+/// A formula of integers and bools, and of f32 to which halves are widened, that returns bools. The compiler makes vectors
+/// of bytes, but not of bools.
 template <class F>
 void predicate(const View& out, const View& x) {
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
