@@ -94,7 +94,7 @@ inline Vector<float> erfc(Vector<float> single) {
   });
 }
 
-// log₂ of the probability as a polynomial on [0, 5.5], weighted by its effect on gelu; beyond that it counts as 0.
+// log₂ of the probability as a polynomial on [0, 5.5], weighted by its effect on gelu; beyond that the result is 0.
 inline formulas::NormalTail<Vector<float>> normal_tail(Vector<float> z) {
   using V = Vector<float>;
   constexpr double series[] = {-0.99999989638,  -1.1511109445,     -0.45915313897,   -0.052691137228,
