@@ -251,13 +251,12 @@ void average_gradient(const View& dx, const View& d, const Pooling& pooling) {
 }  // namespace
 
 void fill_pooling(KernelTable& table) {
-  static constexpr PoolingKernels kernels{
-      .max = max,
-      .scatter = scatter,
-      .gather = gather,
-      .average = average,
-      .average_gradient = average_gradient,
-      .running_extreme = nullptr};
+  static constexpr PoolingKernels kernels{.max = max,
+                                          .scatter = scatter,
+                                          .gather = gather,
+                                          .average = average,
+                                          .average_gradient = average_gradient,
+                                          .running_extreme = nullptr};
   table.pooling = &kernels;
 }
 

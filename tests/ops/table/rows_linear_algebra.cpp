@@ -263,8 +263,7 @@ std::vector<Part> rectangular_parts() {
          return matmul(u * unsqueeze(s, -2), vh);
        },
        same_shape, [](const Matrix& a) { return a.values; }},
-      {"svd values", 1, [](auto& a) { return svd(a).s; }, value_shape,
-       singular_values_of},
+      {"svd values", 1, [](auto& a) { return svd(a).s; }, value_shape, singular_values_of},
       {"svdvals", 0, [](auto& a) { return svdvals(a); }, value_shape, singular_values_of},
       {"svd u", 2, [](auto& a) { return square(svd(a).u); },
        [](const Shape& x) {

@@ -95,7 +95,8 @@ void convert_elements(void* out, const void* const* inputs, std::int64_t count) 
 
 BlockLoop block_converter(DType to, DType from) {
   return with_type(to, [&]<class To>(std::type_identity<To>) {
-    return with_type(from, []<class From>(std::type_identity<From>) -> BlockLoop { return convert_elements<To, From>; });
+    return with_type(from,
+                     []<class From>(std::type_identity<From>) -> BlockLoop { return convert_elements<To, From>; });
   });
 }
 
