@@ -133,6 +133,24 @@ class MagnitudeSums {
       sum_.take(added, columns, 1, columns, position);
     }
   }
+  // Lines of f32, whose sums in f64 need no groups of few rows.
+  void take_line(const float* x, std::int64_t count, std::int64_t times, std::int64_t stride)
+    requires std::is_same_v<T, float>
+  {
+    double added[line_columns];
+    for (; times > 0; --times, x += stride)
+      for (std::int64_t i = 0; i < count; i += piece) {
+        add_line(added, x + i, std::min(piece, count - i));
+        sum_.take(added, line_columns, 1, line_columns, 0);
+      }
+  }
+  void reduce_line(std::int64_t at, const float* x, std::int64_t count)
+    requires std::is_same_v<T, float>
+  {
+    sum_.start(at * line_columns, 0, 1, line_columns);
+    take_line(x, count, 1, 0);
+    sum_.fold(at, 1, line_columns);
+  }
   void fold(std::int64_t to, std::int64_t width, std::int64_t fold) { sum_.fold(to, width, fold); }
   void join(const MagnitudeSums& later, std::int64_t width) { sum_.join(later.sum_, width); }
   void finish(std::int64_t first, std::int64_t width) {
@@ -147,6 +165,27 @@ class MagnitudeSums {
   static double term(double x) { return squared ? x * x : std::abs(x); }
   static Vector<double> plus_term(Vector<double> x, Vector<double> sum) {
     return squared ? multiply_add(x, x, sum) : sum + abs(x);
+  }
+  // A divisor of the elements of a tile.
+  static constexpr std::int64_t piece = 1024;
+
+  static void add_line(double* to, const float* x, std::int64_t count) {
+    using V = Vector<double>;
+    constexpr int parts = static_cast<int>(line_columns / V::lanes);
+    hn::Vec<V::Tag> sums[parts];
+    for (auto& sum : sums) sum = V(0).raw;
+    auto take = [&](const float* from) {
+      for (int p = 0; p < parts; ++p, from += V::lanes)
+        sums[p] = plus_term(hn::PromoteTo(V::Tag(), hn::LoadU(hn::Rebind<float, V::Tag>(), from)), V(sums[p])).raw;
+    };
+    std::int64_t whole = count / line_columns * line_columns;
+    for (std::int64_t i = 0; i < whole; i += line_columns) take(x + i);
+    if (whole < count) {
+      float rest[line_columns] = {};
+      std::copy_n(x + whole, count - whole, rest);
+      take(rest);
+    }
+    for (int p = 0; p < parts; ++p) V(sums[p]).store(to + p * V::lanes);
   }
   static void add(double* to, const T* rows, std::int64_t stride, std::int64_t count, std::int64_t columns) {
     using V = Vector<T>;
