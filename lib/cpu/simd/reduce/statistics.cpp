@@ -140,13 +140,14 @@ class MagnitudeSums {
     double added[line_columns];
     for (; times > 0; --times, x += stride)
       for (std::int64_t i = 0; i < count; i += piece) {
-        add_line(added, x + i, std::min(piece, count - i));
+        Line(x + i, std::min(piece, count - i)).store(added);
         sum_.take(added, line_columns, 1, line_columns, 0);
       }
   }
   void reduce_line(std::int64_t at, const float* x, std::int64_t count)
     requires std::is_same_v<T, float>
   {
+    if (count <= piece) return sum_.set(at, Line(x, count).sum());
     sum_.start(at * line_columns, 0, 1, line_columns);
     take_line(x, count, 1, 0);
     sum_.fold(at, 1, line_columns);
@@ -169,24 +170,35 @@ class MagnitudeSums {
   // A divisor of the elements of a tile.
   static constexpr std::int64_t piece = 1024;
 
-  static void add_line(double* to, const float* x, std::int64_t count) {
+  // The sums of a line's columns.
+  struct Line {
     using V = Vector<double>;
-    constexpr int parts = static_cast<int>(line_columns / V::lanes);
+    static constexpr int parts = static_cast<int>(line_columns / V::lanes);
     hn::Vec<V::Tag> sums[parts];
-    for (auto& sum : sums) sum = V(0).raw;
-    auto take = [&](const float* from) {
-      for (int p = 0; p < parts; ++p, from += V::lanes)
-        sums[p] = plus_term(hn::PromoteTo(V::Tag(), hn::LoadU(hn::Rebind<float, V::Tag>(), from)), V(sums[p])).raw;
-    };
-    std::int64_t whole = count / line_columns * line_columns;
-    for (std::int64_t i = 0; i < whole; i += line_columns) take(x + i);
-    if (whole < count) {
+
+    Line(const float* x, std::int64_t count) {
+      for (auto& sum : sums) sum = V(0).raw;
+      std::int64_t whole = count / line_columns * line_columns;
+      for (std::int64_t i = 0; i < whole; i += line_columns) take(x + i);
+      if (whole == count) return;
       float rest[line_columns] = {};
       std::copy_n(x + whole, count - whole, rest);
       take(rest);
     }
-    for (int p = 0; p < parts; ++p) V(sums[p]).store(to + p * V::lanes);
-  }
+    void take(const float* x) {
+      for (int p = 0; p < parts; ++p, x += V::lanes)
+        sums[p] = plus_term(hn::PromoteTo(V::Tag(), hn::LoadU(hn::Rebind<float, V::Tag>(), x)), V(sums[p])).raw;
+    }
+    void store(double* to) const {
+      for (int p = 0; p < parts; ++p) V(sums[p]).store(to + p * V::lanes);
+    }
+    // In pairs, as folds add columns.
+    double sum() {
+      for (int half = parts / 2; half >= 1; half /= 2)
+        for (int p = 0; p < half; ++p) sums[p] = (V(sums[p]) + V(sums[p + half])).raw;
+      return sum_of_lanes(V(sums[0]));
+    }
+  };
   static void add(double* to, const T* rows, std::int64_t stride, std::int64_t count, std::int64_t columns) {
     using V = Vector<T>;
     std::int64_t j = 0;

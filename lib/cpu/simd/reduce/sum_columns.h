@@ -45,7 +45,10 @@ class SumColumns {
   [[gnu::noinline]] void reduce_line(std::int64_t at, const A* x, std::int64_t count) {
     Line line;
     line.take(reinterpret_cast<const Wrapped*>(x), count, is_large_);
-    total_[at] = static_cast<Number>(line.sum());
+    set(at, static_cast<Number>(line.sum()));
+  }
+  void set(std::int64_t at, std::conditional_t<std::is_integral_v<A>, std::uint64_t, A> sum) {
+    total_[at] = sum;
     lost_[at] = 0;
   }
   void fold(std::int64_t to, std::int64_t width, std::int64_t fold) {
