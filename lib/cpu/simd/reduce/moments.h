@@ -138,8 +138,9 @@ class Moments {
     using V = Vector<W>;
     double first[1] = {};
     add_piece<W>(first, count, [&](Sum<W>(&sum)[1], std::int64_t i, auto load) { sum[0].add(load(x + i)); });
-    auto n = static_cast<double>(count);
-    W centre = static_cast<W>(first[0] / n);
+    // Not divided by the count, since the second pass waits for the centre.
+    double n = static_cast<double>(count), inverse = 1 / n;
+    W centre = static_cast<W>(first[0] * inverse);
     V shift = V::repeat(centre);
     double about[2] = {};
     add_piece<W>(about, count, [&](Sum<W>(&sums)[2], std::int64_t i, auto load) {
@@ -147,7 +148,8 @@ class Moments {
       sums[0].add(away);
       sums[1].add_product(away, away);
     });
-    join(n, static_cast<double>(centre) + about[0] / n, about[1] - about[0] * about[0] / n);
+    double apart = about[0] * inverse;
+    join(n, static_cast<double>(centre) + apart, about[1] - about[0] * apart);
   }
   /// Adds elements with moments about zero: mean() is 0.
   template <class W>
@@ -166,8 +168,13 @@ class Moments {
  private:
   // Source: Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
   void join(double count, double mean, double squares) {
-    double total = count_ + count, apart = count_ == 0 ? 0 : mean - mean_;
-    if (count_ == 0) mean_ = mean;
+    if (count_ == 0) {
+      count_ = count;
+      mean_ = mean;
+      squares_ = squares;
+      return;
+    }
+    double total = count_ + count, apart = mean - mean_;
     mean_ += apart * (count / total);
     squares_ += squares + apart * apart * (count_ * count / total);
     count_ = total;

@@ -49,11 +49,12 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
       variance.as<double>()[row] = moments.variance();
       Split<W> centre(moments.mean());
       V scale = V::repeat(static_cast<W>(inverse_deviation(moments.variance(), form.epsilon)));
-      const W* weights = weight.as<W>() + row % repeat * n;
+      std::int64_t place = repeat == 1 ? 0 : row % repeat * n;
+      const W* weights = weight.as<W>() + place;
       for_each_piece(n, [&](std::int64_t start, std::int64_t count) {
         const W* here = read_piece(from + start, count, buffer);
         if (row + 1 < end) fetch(from + n + start, count);
-        const W* biases = bias ? bias->as<W>() + row % repeat * n + start : zeros<W>;
+        const W* biases = bias ? bias->as<W>() + place + start : zeros<W>;
         results.put(y.as<T>() + row * n + start, count, [&](W* to, auto way) {
           auto each = [&](std::int64_t i, auto load, auto store) {
             V normalised = centre.before(load(here + i)) * scale;
@@ -162,7 +163,7 @@ void row_gradients(const View& dx, const View& dweight, const View& dbias, const
       std::int64_t first = block * blocks.each * blocks.repeat;
       std::int64_t last = std::min(first + blocks.each * blocks.repeat, mean.numel);
       for (std::int64_t row = first; row < last; ++row) {
-        std::int64_t place = row % blocks.repeat * n;
+        std::int64_t place = blocks.repeat == 1 ? 0 : row % blocks.repeat * n;
         RowGradient<W> gradient{Split<W>(mean.as<double>()[row]),
                                 static_cast<W>(inverse_deviation(variance.as<double>()[row], form.epsilon)),
                                 weight.as<W>() + place, n, form.centred != 0};
