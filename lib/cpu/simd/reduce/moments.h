@@ -138,7 +138,7 @@ class Moments {
     using V = Vector<W>;
     double first[1] = {};
     add_piece<W>(first, count, [&](Sum<W>(&sum)[1], std::int64_t i, auto load) { sum[0].add(load(x + i)); });
-    // Not divided by the count, since the second pass waits for the centre.
+    // The second pass waits for the centre, and a division would take longer than a product.
     double n = static_cast<double>(count), inverse = 1 / n;
     W centre = static_cast<W>(first[0] * inverse);
     V shift = V::repeat(centre);
