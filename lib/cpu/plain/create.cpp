@@ -47,7 +47,8 @@ void linspace(const View& out, double first, double last) {
   auto steps = static_cast<double>(out.numel - 1);
   double step = out.numel > 2 ? last / steps - first / steps : 0;
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    fill_by_position<T>(out, [=, half = static_cast<double>((out.numel + 1) / 2)](double i) {
+    std::int64_t middle = (out.numel + 1) / 2;
+    fill_by_position<T>(out, [=, half = static_cast<double>(middle)](double i) {
       return i < half ? first + i * step : last - (steps - i) * step;
     });
   });
