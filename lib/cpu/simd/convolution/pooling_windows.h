@@ -23,8 +23,9 @@ struct ShortWindows {
 
   static bool fit(const Pooling& p) {
     std::int64_t reach = (p.window[2] - 1) * p.dilation[2];
-    return !p.adaptive && !p.channels_last && p.size[0] * p.size[1] == 1 && p.window[2] <= 4 && p.padding[2] == 0 &&
-           (p.results[2] - 1) * p.stride[2] + reach < p.size[2] &&
+    // With vectors of 16 bytes it takes longer than passes over segments.
+    return sizeof(V) > 16 && !p.adaptive && !p.channels_last && p.size[0] * p.size[1] == 1 && p.window[2] <= 4 &&
+           p.padding[2] == 0 && (p.results[2] - 1) * p.stride[2] + reach < p.size[2] &&
            (p.stride[2] == 1 || (p.stride[2] == 2 && p.dilation[2] == 1));
   }
   static V larger(V a, V b) { return select(hn::Or(b > a, hn::IsNaN(b.raw)), b, a); }
