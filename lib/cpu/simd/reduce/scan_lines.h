@@ -38,7 +38,7 @@ class ScanPlan {
   /// True if slices are rows of adjacent elements.
   bool has_rows() const { return inner_ == 1; }
 
-  /// Calls make(columns)(tile) for all tiles: one function for those of the same columns, in order.
+  /// Calls f(tile) for all tiles, where f is what make(columns) returns: tiles of the same columns share one f, in order.
   template <class Make>
   void for_each_tile(Make make) const {
     std::int64_t tasks = (slices_ + together_ - 1) / together_ * groups_, elements = together_ * length_ * width_;
