@@ -184,7 +184,7 @@ void run_formula(const F& formula, const View& out, const View* const (&inputs)[
 
   const View* operands[input_count + 1] = {&out};
   for (int k = 0; k < input_count; ++k) operands[k + 1] = inputs[k];
-  Iteration<input_count + 1> iteration(operands);
+  auto iteration = Iteration<input_count + 1>::in_memory(operands);
   if (is_packable(iteration, lanes, readable)) {
     packed.flat = false;
     iteration.dims[0] /= lanes;

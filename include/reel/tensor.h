@@ -101,11 +101,17 @@ class Tensor {
   std::vector<T> to_vector(Location where = Location::here()) const {
     return copied_elements<T>(where);
   }
-  /// A pointer to the first element, to read; the others follow at `strides()`.
-  /// Throws: DTypeError unless T is the tensor's type; DeviceError unless the tensor is on the CPU; Error if it is
-  /// undefined.
+  /// A pointer to the first element of a contiguous tensor, to read; the others follow in row-major order.
+  /// Throws: DTypeError unless T is the tensor's type; ShapeError if not contiguous; DeviceError unless on the CPU; Error
+  /// if the tensor is undefined.
   template <Element T>
   const T* data(Location where = Location::here()) const {
+    return static_cast<const T*>(row_major(dtype_of<T>(), where));
+  }
+  /// A pointer to the first element of any tensor on the CPU, such as a view, to read; the others follow at `strides()`.
+  /// Throws: DTypeError unless T is the tensor's type; DeviceError unless on the CPU; Error if the tensor is undefined.
+  template <Element T>
+  const T* strided_data(Location where = Location::here()) const {
     return static_cast<const T*>(readable(dtype_of<T>(), where));
   }
   /// Access to overwrite the elements of a contiguous tensor on the CPU. The tape treats it as an overwrite: a gradient
@@ -178,6 +184,7 @@ class Tensor {
   T only_element(Location where) const;
   template <class T>
   std::vector<T> copied_elements(Location where) const;
+  const void* row_major(DType dtype, Location where) const;
   const void* readable(DType dtype, Location where) const;
   void* writable(DType dtype, Location where);
 

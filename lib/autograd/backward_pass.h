@@ -125,10 +125,12 @@ class BackwardPass : Immovable {
   void add_rows_to_sum(std::uint32_t slot);
   /// Returns true if no other handle sees a gradient that the backward pass holds, so that it may be changed in place.
   [[gnu::always_inline]] bool can_change(const Tensor& gradient) const {
+    return gradient.body().contiguous && is_only_handle(gradient);
+  }
+  bool is_only_handle(const Tensor& gradient) const {
     const Body& body = gradient.body();
     // An outer tape may have recorded how the gradient was computed.
-    return body.contiguous && body.references.unique() && body.storage->references.unique() &&
-           !context_.has(Context::recording);
+    return body.references.unique() && body.storage->references.unique() && !context_.has(Context::recording);
   }
   const TapeList& list() const { return list_; }
   /// Returns true if the run releases the saved values of each entry that it has visited.

@@ -4,10 +4,12 @@
 
 #include <reel/ops.h>
 
+#include "../core/memory_order.h"
 #include "../core/op_error.h"
 #include "../core/parameter_version.h"
 #include "../dispatch/invoke_shortly.h"
 #include "../kernels/kernel_table.h"
+#include "../ops/elementwise/elementwise.h"
 #include "../ops/if_needed.h"
 #include "../ops/linear_algebra/multiplications.h"
 #include "../ops/linear_algebra/transposed_matrix.h"
@@ -60,11 +62,20 @@ namespace {
   const Body& more = gradient.body();
   invoke_in_place(context, accumulate_op, total, {&total, &gradient}, [&](const View& sum) {
     const KernelTable& table = kernels(more.device);
-    if (more.contiguous) [[likely]]
+    if (more.contiguous && total.body().contiguous) [[likely]]
       run_alike(table, binary_place<formulas::Add>, sum, sum, more);
     else
       table.binary[binary_place<formulas::Add>](sum, sum, more);
   });
+}
+
+// Returns true if the elements fill a range of memory, each once, in any order of axes.
+bool is_without_gaps(const Body& x) {
+  MemoryOrder order(x.dims, x.strides, x.rank);
+  std::int64_t expected = 1;
+  for (int place = order.rank; place-- > 0; expected *= x.dims[order.axes[place]])
+    if (x.strides[order.axes[place]] != expected) return false;
+  return true;
 }
 
 }  // namespace
@@ -77,7 +88,7 @@ namespace {
     total = to_if_needed(total, DType::f32);
   }
   if (!can_change(total) && can_change(gradient)) std::swap(total, gradient);
-  if (can_change(total))
+  if (can_change(total) || (is_only_handle(total) && is_without_gaps(total.body())))
     add_in_place(context_, total, gradient);
   else
     total = reel::add(total, gradient);
@@ -332,7 +343,7 @@ void Gradient::accumulate_fused(std::size_t i, const OpInfo& op, int kernel, con
   if (pass_.can_overwrite(gradient) && pass_.are_plain(slot, gradient.body(), b.body())) [[likely]]
     pass_.compute_in_place(kernel, gradient, b);
   else
-    gradient = invoke(op, {&gradient, &b}, {gradient.body(), gradient.dtype()}, where());
+    gradient = invoke(op, {&gradient, &b}, elementwise_result(gradient, gradient.dtype()), where());
   accumulate(i, std::move(gradient));
 }
 

@@ -18,8 +18,13 @@ struct Iteration {
   std::int64_t strides[operand_count][8];
 
   explicit Iteration(const View* const (&operands)[operand_count]) : Iteration(operands, nullptr) {}
-  /// Axis 0 is the one with the smallest stride in operand 0.
-  Iteration(const View* const (&operands)[operand_count], const MemoryOrder& order) : Iteration(operands, &order) {}
+  /// Iterates in the order in which the elements of operand 0 lie in memory: axis 0 is the one with its smallest stride.
+  static Iteration in_memory(const View* const (&operands)[operand_count]) {
+    const View& result = *operands[0];
+    if (result.contiguous) return Iteration(operands);
+    MemoryOrder order(result.dims, result.strides, result.rank);
+    return Iteration(operands, &order);
+  }
 
  private:
   Iteration(const View* const (&operands)[operand_count], const MemoryOrder* order) {

@@ -11,6 +11,7 @@
 #include "foreign_memory.h"
 #include "joint_body.h"
 #include "memory_error.h"
+#include "memory_order.h"
 #include "op.h"
 #include "op_error.h"
 
@@ -23,9 +24,9 @@ namespace {
 }
 
 bool is_row_major(const Shape& shape, const Shape& strides) {
+  if (shape.numel() == 0) return true;
   std::int64_t expected = 1;
   for (int i = shape.rank(); i-- > 0;) {
-    if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != expected) return false;
     expected *= shape[i];
   }
@@ -58,6 +59,11 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
     strides[i] = step;
     step *= spec.dims[i];
   }
+  if (!spec.order) return;
+  MemoryOrder order(spec.order->dims, spec.order->strides, spec.rank);
+  body->contiguous = order.is_logical;
+  step = 1;
+  for (int place = order.rank; place-- > 0; step *= dims[order.axes[place]]) strides[order.axes[place]] = step;
 }
 
 [[gnu::noinline]] Tensor allocate_apart(Context& context, const OutputSpec& spec, std::int64_t count, const char* op,

@@ -94,7 +94,8 @@ struct OutputSpec {
   int rank;
   DType dtype;
   Device device;
-  const Body* like = nullptr;  ///< a contiguous tensor of that shape, if there is one
+  const Body* like = nullptr;   ///< a contiguous tensor of that shape, if there is one
+  const Body* order = nullptr;  ///< a tensor of that shape in whose order the axes lie in memory; null: row-major
 
   OutputSpec(const Shape& shape, DType dtype, Device device)
       : dims(shape.data()), rank(shape.rank()), dtype(dtype), device(device) {}
@@ -102,7 +103,7 @@ struct OutputSpec {
       : dims(like.dims), rank(like.rank), dtype(dtype), device(like.device), like(like.contiguous ? &like : nullptr) {}
 };
 
-/// Allocates an uninitialised contiguous tensor.
+/// Allocates an uninitialised tensor without gaps.
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
 

@@ -165,8 +165,7 @@ MPI_Op op_of(Reduction reduction) {
 
 void check_contiguous(const char* function, const Tensor& x, Location where) {
   if (!x.body(where).contiguous)
-    fail<ShapeError>(function, where, "{} is not contiguous and would be overwritten in part; pass a copy",
-                     describe(x));
+    fail<ShapeError>(function, where, "{} is not contiguous; pass contiguous(x)", describe(x));
 }
 
 // The elements of a contiguous tensor on the CPU, which are marked as overwritten.

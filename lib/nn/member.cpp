@@ -8,6 +8,7 @@
 
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "../ops/if_needed.h"
 #include "../record/tape_list.h"
 #include "cloning.h"
 
@@ -82,7 +83,7 @@ Parameter::Parameter(Module& module, std::string_view name, const Shape& shape, 
           module, name,
           [&] {
             CallerScope caller(where);
-            return initialiser(shape, options);
+            return contiguous_if_needed(initialiser(shape, options));
           }(),
           true, where) {}
 

@@ -39,12 +39,16 @@ void check_type(const char* op, const char* done, const Tensor& x, DType dtype, 
     fail<DTypeError>(op, where, "elements of {} cannot be {} as {}", describe(x), done, name_of(dtype));
 }
 
+// `how`: what to do instead.
+void check_row_major(const char* op, const Tensor& x, const char* how, Location where) {
+  if (!x.body(where).contiguous)
+    fail<ShapeError>(op, where, "{} has gaps or another order (strides {}); {}", describe(x), to_string(x.strides()), how);
+}
+
 // Marks a tensor as being overwritten until detail::end_write.
 void begin_write(const char* op, const Tensor& x, Location where) {
   Body& b = x.body();
-  if (!b.contiguous)
-    fail<ShapeError>(op, where, "{} has gaps or another order (strides {}); write to a contiguous copy", describe(x),
-                     to_string(x.strides()));
+  check_row_major(op, x, "write to a contiguous copy", where);
   Context& context = detail::context();
   if (!b.requires_grad && context.tapes->is_live(b))
     fail<TapeError>(op, where,
@@ -65,6 +69,12 @@ void prepare_kernel_on(const Tensor& x, bool writes, Location where) {
 
 }  // namespace
 
+const void* Tensor::row_major(DType dtype, Location where) const {
+  check_type("data", "read", *this, dtype, where);
+  check_row_major("data", *this, "read contiguous(x), or strided_data", where);
+  return readable(dtype, where);
+}
+
 const void* Tensor::readable(DType dtype, Location where) const {
   check_type("data", "read", *this, dtype, where);
   check_on_cpu("data", *this, where);
@@ -79,6 +89,12 @@ void* Tensor::writable(DType dtype, Location where) {
   leave_group("write", *this, where);
   begin_write("write", *this, where);
   return body().data;
+}
+
+const void* detail::row_major_on_device(const Tensor& x, DType dtype, Location where) {
+  check_type("cuda::data", "read", x, dtype, where);
+  check_row_major("cuda::data", x, "read contiguous(x), or cuda::strided_data", where);
+  return readable_on_device(x, dtype, where);
 }
 
 const void* detail::readable_on_device(const Tensor& x, DType dtype, Location where) {

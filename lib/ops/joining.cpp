@@ -6,6 +6,8 @@ namespace reel::detail {
 
 Joining by_elements(const Call& call) {
   const OutputSpec& result = call.specs[0];
+  // Joined with others the elements would lie in another order, in which sums add them.
+  if (result.order) return {};
   auto has_result_shape = [&](const Tensor* input) {
     const Body& x = input->body();
     return x.rank == result.rank && std::equal(x.dims, x.dims + x.rank, result.dims);

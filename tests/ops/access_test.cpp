@@ -16,6 +16,8 @@ TEST_CASE("elements of another dtype, or in another order, are not handed out") 
   all_fail<ShapeError>({
       Bad("item: needs exactly one element, not (2, 3) f32", [&] { x.item(); }),
       Bad("item: needs exactly one element, not (0,) f32", [&] { zeros({0}).item(); }),
+      Bad("data: (3, 2) f32 has gaps or another order (strides (1, 3)); read contiguous(x), or strided_data",
+          [&] { transposed.data<float>(); }),
       Bad("write: (3, 2) f32 has gaps or another order (strides (1, 3)); write to a contiguous copy",
           [&] { transposed.write<float>(); }),
   });

@@ -217,18 +217,18 @@ void add_methods(nb::class_<Tensor>& tensor) {
       "data_ptr",
       [](Tensor& values) {
         switch (values.dtype()) {
-          case DType::f32: return reinterpret_cast<std::uintptr_t>(values.data<float>());
-          case DType::f64: return reinterpret_cast<std::uintptr_t>(values.data<double>());
-          case DType::bf16: return reinterpret_cast<std::uintptr_t>(values.data<BFloat16>());
-          case DType::f16: return reinterpret_cast<std::uintptr_t>(values.data<Float16>());
-          case DType::i32: return reinterpret_cast<std::uintptr_t>(values.data<std::int32_t>());
-          case DType::i64: return reinterpret_cast<std::uintptr_t>(values.data<std::int64_t>());
-          case DType::u8: return reinterpret_cast<std::uintptr_t>(values.data<unsigned char>());
-          case DType::i8: return reinterpret_cast<std::uintptr_t>(values.data<std::int8_t>());
-          case DType::i16: return reinterpret_cast<std::uintptr_t>(values.data<std::int16_t>());
+          case DType::f32: return reinterpret_cast<std::uintptr_t>(values.strided_data<float>());
+          case DType::f64: return reinterpret_cast<std::uintptr_t>(values.strided_data<double>());
+          case DType::bf16: return reinterpret_cast<std::uintptr_t>(values.strided_data<BFloat16>());
+          case DType::f16: return reinterpret_cast<std::uintptr_t>(values.strided_data<Float16>());
+          case DType::i32: return reinterpret_cast<std::uintptr_t>(values.strided_data<std::int32_t>());
+          case DType::i64: return reinterpret_cast<std::uintptr_t>(values.strided_data<std::int64_t>());
+          case DType::u8: return reinterpret_cast<std::uintptr_t>(values.strided_data<unsigned char>());
+          case DType::i8: return reinterpret_cast<std::uintptr_t>(values.strided_data<std::int8_t>());
+          case DType::i16: return reinterpret_cast<std::uintptr_t>(values.strided_data<std::int16_t>());
           case DType::boolean: break;
         }
-        return reinterpret_cast<std::uintptr_t>(values.data<bool>());
+        return reinterpret_cast<std::uintptr_t>(values.strided_data<bool>());
       },
       "The address of the first element.");
   tensor.def("__repr__", represented);

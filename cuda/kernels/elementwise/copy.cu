@@ -142,7 +142,7 @@ void fill_typed(const View& out, T value) {
   if (out.contiguous && is_aligned<T>(out, lanes))
     for_each((out.numel + lanes - 1) / lanes, Filling<T>{value, out.as<T>(), out.numel});
   else if (out.numel > 0)
-    for_each(out.numel, StridedFilling<T>{value, out.as<T>(), Offsets<1>(Iteration<1>({&out}))});
+    for_each(out.numel, StridedFilling<T>{value, out.as<T>(), Offsets<1>(Iteration<1>::in_memory({&out}))});
 }
 
 // Only bits are moved, so one instance serves all dtypes of a size.

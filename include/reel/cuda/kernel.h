@@ -28,14 +28,18 @@ using Stream = CUstream_st*;
 /// on the GPU, such as an index out of range, in the name of the op.
 Stream stream(Device device = default_device(), Location where = Location::here());
 
-/// A device pointer to the first element of a tensor, for kernels on `stream(x.device())` to read; the others follow at
-/// `x.strides()`. Kernels that are queued afterwards wait for what other threads compute of the tensor. The CPU must not
-/// read through the pointer. It is valid while the tensor lives; kernels that are queued by then may still run.
+/// A device pointer to the first element of a contiguous tensor, for kernels on `stream(x.device())` to read; the others
+/// follow in row-major order. Kernels that are queued afterwards wait for what other threads compute of the tensor. The CPU
+/// must not read through the pointer. It is valid while the tensor lives; kernels that are queued by then may still run.
 /// Float16 and BFloat16 have the bits of CUDA's __half and __nv_bfloat16.
-/// Throws: DTypeError unless T is the tensor's type; DeviceError if the tensor is on the CPU; Error if it is undefined;
-/// errors that ops of this thread have found in their operands on the GPU, in the name of the op.
+/// Throws: DTypeError unless T is the tensor's type; ShapeError if not contiguous; DeviceError if the tensor is on the CPU;
+/// Error if it is undefined; errors that ops of this thread have found in their operands on the GPU, in the name of the op.
 template <Element T>
 const T* data(const Tensor& x, Location where = Location::here());
+/// `data` of any tensor on a GPU, such as a view: the other elements follow at `x.strides()`. Throws: as `data`, but no
+/// ShapeError.
+template <Element T>
+const T* strided_data(const Tensor& x, Location where = Location::here());
 
 /// The guard that `cuda::write` returns: memory on a GPU that kernels of this thread's stream may overwrite. While it
 /// lives, a gradient that needs the values of the tensor throws.
@@ -73,6 +77,8 @@ Writer<T> write(Tensor& x, Location where = Location::here());
 namespace reel::detail {
 
 /// The device pointer of a tensor that is to be read. Throws: as cuda::data.
+const void* row_major_on_device(const Tensor& x, DType dtype, Location where);
+/// The same for any strides. Throws: as cuda::strided_data.
 const void* readable_on_device(const Tensor& x, DType dtype, Location where);
 /// The device pointer of a tensor that is to be overwritten. Throws: as cuda::write.
 void* writable_on_device(Tensor& x, DType dtype, Location where);
@@ -83,6 +89,11 @@ namespace reel::cuda {
 
 template <Element T>
 const T* data(const Tensor& x, Location where) {
+  return static_cast<const T*>(detail::row_major_on_device(x, dtype_of<T>(), where));
+}
+
+template <Element T>
+const T* strided_data(const Tensor& x, Location where) {
   return static_cast<const T*>(detail::readable_on_device(x, dtype_of<T>(), where));
 }
 

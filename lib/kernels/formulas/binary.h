@@ -35,6 +35,14 @@ struct Mod {
     return mod(a, b);
   }
 };
+struct Fmod {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V a, V b) const {
+    using std::abs;
+    V size = mod(abs(a), abs(b));
+    return select(a < V(0), -size, size);
+  }
+};
 struct FloorDivide {
   template <class V>
   REEL_HOST_DEVICE V operator()(V a, V b) const {
@@ -114,13 +122,7 @@ struct ReluGradient {
   }
 };
 
-struct Prelu {
-  template <class V>
-  REEL_HOST_DEVICE V operator()(V x, V weight) const {
-    return select(x > V(0), x, x * weight);
-  }
-};
-// Its derivative with respect to x.
+// The derivative of LeakyRelu with respect to x.
 struct PreluSlope {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x, V weight) const {

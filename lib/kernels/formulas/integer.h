@@ -82,17 +82,22 @@ struct IntegerQuotient {
     }
   }
 };
-struct IntegerMod {
+struct IntegerFmod {
   template <class T>
   REEL_HOST_DEVICE T operator()(T a, T b) const {
     if (b == T(0)) return 0;
-    if constexpr (std::is_signed_v<T>) {
+    if constexpr (std::is_signed_v<T>)
       if (b == T(-1)) return 0;
-      T rest = static_cast<T>(a % b);
-      return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
-    } else {
-      return static_cast<T>(a % b);
-    }
+    return static_cast<T>(a % b);
+  }
+};
+struct IntegerMod {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    T rest = IntegerFmod()(a, b);
+    if constexpr (std::is_signed_v<T>)
+      if (rest != 0 && (rest < 0) != (b < 0)) return static_cast<T>(rest + b);
+    return rest;
   }
 };
 

@@ -47,7 +47,7 @@ template <const OpInfo& fused, Tensor (*composed)(const Tensor& d, const Tensor&
 void accumulate_gradient(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0);
   if (!g.recording())
-    return g.accumulate(0, invoke(fused, {&d, &x}, {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
+    return g.accumulate(0, invoke(fused, {&d, &x}, elementwise_result(x, x.dtype()), g.where(), g.attribute_bytes()));
   const auto& attributes = g.attributes<ActivationAttributes>();
   g.accumulate(0, composed(d, x, attributes.first, attributes.second));
 }
@@ -67,7 +67,7 @@ constexpr OpInfo activation(const char* name, Precision precision = Precision::p
 Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0, double third = 0) {
   const Tensor& tensor = tensor_of(op.name, x);
   check_floating(op.name, tensor, x.location());
-  return invoke(op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
+  return invoke(op, {&tensor}, elementwise_result(tensor, tensor.dtype()), x.location(),
                 bytes_of(ActivationAttributes{first, second, third}));
 }
 
@@ -298,14 +298,14 @@ constexpr OpInfo prelu_slope_op{
 
 constexpr OpInfo prelu_op{
     .name = "prelu",
-    .forward = binary_forward<formulas::Prelu>,
+    .forward = binary_forward<formulas::LeakyRelu>,
     .gradient =
         [](Gradient& g) {
           enum { in_x, in_weight };
           const Tensor &d = g.output(), &x = g.saved_input(in_x);
           if (g.wants(in_x)) {
             const Tensor& weight = g.saved_input(in_weight);
-            g.accumulate_product(in_x, d, invoke(prelu_slope_op, {&x, &weight}, {x.body(), x.dtype()}, g.where()));
+            g.accumulate_product(in_x, d, invoke(prelu_slope_op, {&x, &weight}, elementwise_result(x, x.dtype()), g.where()));
           }
           // An infinite element that the slope does not apply to would make a product with the element NaN.
           if (g.wants(in_weight)) g.accumulate(in_weight, d * minimum(x, 0.0));
@@ -334,7 +334,7 @@ Tensor prelu(const Arg& given_x, const Arg& given_weight) {
     for (int axis = 2; axis < tensor.rank(); ++axis) shape.push_back(1);
   }
   Tensor beside = slopes.rank() == shape.rank() ? slopes : reshape(slopes, shape);
-  return invoke(prelu_op, {&tensor, &beside}, {tensor.body(), tensor.dtype()}, where);
+  return invoke(prelu_op, {&tensor, &beside}, elementwise_result(tensor, tensor.dtype()), where);
 }
 
 // glu: y = a σ(b)

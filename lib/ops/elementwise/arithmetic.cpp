@@ -111,21 +111,24 @@ constexpr OpInfo mod_op{
 
 Tensor mod(const Arg& a, const Arg& b) { return binary(mod_op, a, b, Types::no_bool); }
 
-// fmod: y = a − b trunc(a / b), by the remainder of a's size, which is exact
+// y = a − b trunc(a / b);  da = d,  db = −d trunc(a / b)
 
-Tensor fmod(const Arg& a, const Arg& b) {
-  BinaryOperands given("fmod", a, b, Types::no_bool);
-  OpScope caller(a.location(), "fmod");
-  const Tensor &x = *given.a, &y = *given.b;
-  Tensor negative = x < 0;
-  if (is_floating(given.dtype)) {
-    Tensor size = mod(where(negative, -x, x), abs(y));
-    return to_if_needed(where(negative, -size, size), given.dtype);
-  }
-  // The least integer has no size, but its remainder needs only the other sign.
-  Tensor rest = mod(x, y);
-  return where(logical_and(rest != 0, negative != (rest < 0)), rest - y, rest);
-}
+constexpr OpInfo fmod_op{
+    .name = "fmod",
+    .forward = binary_forward<formulas::Fmod>,
+    .gradient =
+        [](Gradient& g) {
+          g.accumulate(0, g.output());
+          if (!g.wants(1)) return;
+          Tensor a = widened(g.saved_input(0)), b = widened(g.saved_input(1));
+          Tensor quotient = floor_divide(abs(a), abs(b));
+          g.accumulate(1, g.output() * where((a < 0) == (b < 0), -quotient, quotient));
+        },
+    .saves_input_for = {inputs({1}), inputs({1})},
+    .joining = by_elements,
+};
+
+Tensor fmod(const Arg& a, const Arg& b) { return binary(fmod_op, a, b, Types::no_bool); }
 
 // xlogy: y = a log b
 
@@ -200,7 +203,7 @@ Tensor logaddexp(const Arg& a, const Arg& b) { return binary(logaddexp_op, a, b,
 
 OpList detail::arithmetic_ops() {
   static constexpr const OpInfo* ops[] = {&add_op,          &sub_op, &mul_op, &div_op,
-                                          &floor_divide_op, &mod_op, &pow_op, &logaddexp_op};
+                                          &floor_divide_op, &mod_op, &fmod_op, &pow_op, &logaddexp_op};
   return ops;
 }
 

@@ -32,7 +32,8 @@ constexpr OpInfo cast_to_integer_op{.name = "to", .forward = cast_forward, .join
 Tensor to(const Arg& x, DType dtype) {
   const Tensor& tensor = tensor_of("to", x);
   if (tensor.dtype() == dtype) return copy(x);
-  return invoke(is_floating(dtype) ? cast_op : cast_to_integer_op, {&tensor}, {tensor.body(), dtype}, x.location());
+  return invoke(is_floating(dtype) ? cast_op : cast_to_integer_op, {&tensor}, elementwise_result(tensor, dtype),
+                x.location());
 }
 
 Tensor detail::converted(const Tensor& tensor, DType dtype, Location where) { return to(Arg(tensor, where), dtype); }

@@ -53,7 +53,7 @@ constexpr OpInfo isfinite_op = predicate_op<formulas::IsFinite>("isfinite");
 
 Tensor predicate(const OpInfo& op, const Arg& x) {
   const Tensor& tensor = tensor_of(op.name, x);
-  return invoke(op, {&tensor}, {tensor.body(), DType::boolean}, x.location());
+  return invoke(op, {&tensor}, elementwise_result(tensor, DType::boolean), x.location());
 }
 
 Tensor floating_predicate(const OpInfo& op, const Arg& x, bool of_integers) {

@@ -58,6 +58,12 @@ struct BinaryOperands {
 /// Checks and runs a binary op on any operands. Throws: ShapeError; DTypeError; DeviceError.
 Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types);
 
+/// The result of an elementwise op on operands that broadcast to a shape, which has to outlive it. Its axes lie in memory in the order of those of the
+/// first operand that has that shape and repeats no element, so that operands of one order are read and written in it.
+OutputSpec elementwise_result(const Shape& shape, DType dtype, std::initializer_list<const Tensor*> operands);
+/// The result of an elementwise op on x, in the order of x.
+OutputSpec elementwise_result(const Tensor& x, DType dtype);
+
 inline bool same_form(const Body& a, const Body& b) {
   if (a.dtype != b.dtype || a.rank != b.rank || a.device != b.device) return false;
   for (int i = 0; i < a.rank; ++i)
@@ -86,7 +92,7 @@ inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) 
 inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body& x = a.tensor()->body();
-    if (same_form(x, b.tensor()->body()) && is_floating(x.dtype)) [[likely]]
+    if (same_form(x, b.tensor()->body()) && x.contiguous && is_floating(x.dtype)) [[likely]]
       return invoke(op, {a.tensor(), b.tensor()}, {x, types == Types::comparison ? DType::boolean : x.dtype},
                     a.location());
   }

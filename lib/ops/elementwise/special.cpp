@@ -84,7 +84,7 @@ Tensor polygamma(int order, const Arg& x) {
     fail<Error>("polygamma", x.location(), "the order {} lies outside [0, {}]", order, largest_order);
   if (order == 0) return floating_unary(digamma_op, x);
   if (!is_floating(tensor.dtype())) return polygamma(order, Arg(to(x, DType::f32), x.location()));
-  return invoke(polygamma_op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
+  return invoke(polygamma_op, {&tensor}, elementwise_result(tensor, tensor.dtype()), x.location(),
                 bytes_of(PolygammaAttributes{order}));
 }
 

@@ -100,8 +100,8 @@ Tensor product(const Tensor& a, const Tensor& b, Location where) {
   if (x.dims[x.rank - 1] != y.dims[y.rank - 2]) fail_inner("matmul", a, b, where);
   if (x.rank == 2 && y.rank == 2) [[likely]]
     return invoke(matmul_op, {&a, &b}, {{x.dims[0], y.dims[1]}, x.dtype, x.device}, where);
-  // Many rows times one matrix are a single product.
-  if (x.rank > 2 && y.rank == 2 && x.contiguous && x.numel != 0) {
+  // Many rows times one matrix are a single product. A copy of the rows takes little time beside eight columns.
+  if (x.rank > 2 && y.rank == 2 && (x.contiguous || y.dims[1] >= 8) && x.numel != 0) {
     Shape shape = a.shape();
     Tensor rows = reshape(Arg(a, where), {-1, shape[x.rank - 1]});
     shape[x.rank - 1] = y.dims[1];

@@ -7,8 +7,8 @@
 #include "../../dispatch/invoke.h"
 #include "../../record/gradient.h"
 #include "../composed_gradient.h"
+#include "../elementwise/elementwise.h"
 #include "../if_needed.h"
-#include "../joining.h"
 #include "../registry.h"
 #include "attributes.h"
 #include "loss_operands.h"
@@ -88,8 +88,8 @@ void accumulate_gradients(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0), &t = g.saved_input(1);
   // In a batch an operand that all examples share is broadcast.
   auto fused = [&](const Tensor& by, const Tensor& other) {
-    return invoke(element_loss_gradient_op, {&d, &by, &other}, {d.shape(), by.dtype(), by.device()}, g.where(),
-                  g.attribute_bytes());
+    return invoke(element_loss_gradient_op, {&d, &by, &other}, elementwise_result(d.shape(), by.dtype(), {&by, &other}),
+                  g.where(), g.attribute_bytes());
   };
   if (g.wants(0)) g.accumulate(0, fused(x, t));
   if (!g.wants(1)) return;
@@ -126,7 +126,8 @@ Tensor detail::element_losses(ElementLoss kind, const Compared& given, double pa
     return composed_losses(kind, widened(x), widened(t), parameter);
   ElementLossAttributes attributes{static_cast<std::int64_t>(kind), parameter};
   return invoke(element_loss_op[static_cast<int>(kind)], {&x, &t},
-                {x.body(), x.dtype() == DType::f64 ? DType::f64 : DType::f32}, given.where, bytes_of(attributes));
+                elementwise_result(x, x.dtype() == DType::f64 ? DType::f64 : DType::f32), given.where,
+                bytes_of(attributes));
 }
 
 OpList detail::element_loss_ops() {

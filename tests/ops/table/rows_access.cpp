@@ -41,7 +41,7 @@ Tensor by_pointer(const Tensor& x) {
   return with_element_type(x.dtype(), [&]<class T>(T) {
     Tensor y = zeros(x.shape(), {.dtype = x.dtype()});
     Shape strides = x.strides();
-    const T* first = x.data<T>();
+    const T* first = x.strided_data<T>();
     auto to = y.write<T>();
     std::int64_t next = 0;
     for_each_index(x.shape(), [&](const Index& index) {

@@ -183,6 +183,8 @@ void add_part(std::vector<Row>& rows, const Part& part, const Shape& shape) {
                   .dtypes = dtypes,
                   // A sign is constant.
                   .differentiable = part.name != "slogdet sign",
+                  // The columns beyond a square are those of a product.
+                  .reorders = part.name.starts_with("qr") && shape[-1] > shape[-2],
                   .attributes = {{"part", {static_cast<double>(part.number)}}}});
 }
 

@@ -161,7 +161,7 @@ double as_double(T element) {
 template <class T>
 std::vector<T> elements_of(const Tensor& tensor) {
   Shape strides = tensor.strides();
-  const T* first = tensor.data<T>();
+  const T* first = tensor.strided_data<T>();
   std::vector<T> elements;
   for_each_index(tensor.shape(), [&](const Index& index) {
     std::int64_t offset = 0;

@@ -32,7 +32,7 @@ std::vector<double> elements(const reel::Tensor& x) {
   reel::Shape shape = x.shape(), strides = x.strides();
   std::vector<double> values;
   std::int64_t count = shape.numel();
-  const double* first = x.data<double>();
+  const double* first = x.strided_data<double>();
   for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t place = 0, rest = i;
     for (int axis = shape.rank(); axis-- > 0;) {

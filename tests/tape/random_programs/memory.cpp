@@ -18,6 +18,27 @@ int Interpreter::make(const Sizes& shape, std::vector<Scalar> values) {
   return static_cast<int>(tensors_.size()) - 1;
 }
 
+int Interpreter::in_order_of(std::initializer_list<int> operands, int result) {
+  ModelTensor& made = at(result);
+  for (int operand : operands) {
+    const ModelTensor& x = at(operand);
+    if (x.shape != made.shape || repeats(x)) continue;
+    std::vector<Scalar> logical = values(made);
+    if (logical.empty()) break;
+    std::vector<std::size_t> axes;
+    for (std::size_t axis = 0; axis < x.shape.size(); ++axis)
+      if (x.shape[axis] > 1) axes.push_back(axis);
+    std::stable_sort(axes.begin(), axes.end(),
+                     [&](std::size_t a, std::size_t b) { return std::abs(x.strides[a]) > std::abs(x.strides[b]); });
+    std::int64_t step = 1;
+    for (std::size_t k = axes.size(); k-- > 0; step *= made.shape[axes[k]]) made.strides[axes[k]] = step;
+    std::vector<std::int64_t> to = places(made);
+    for (std::size_t i = 0; i < to.size(); ++i) memory_of(result).cells[static_cast<std::size_t>(to[i])] = logical[i];
+    break;
+  }
+  return result;
+}
+
 int Interpreter::view(int tensor, const Sizes& shape, const Sizes& strides, std::int64_t offset) {
   tensors_.push_back({.memory = at(tensor).memory,
                       .shape = shape,

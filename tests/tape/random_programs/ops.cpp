@@ -61,6 +61,7 @@ int Interpreter::unary(Op op, int x) {
   std::vector<Input> inputs;
   add_input(inputs, a.slot, needs_input ? std::vector<Need>{need(a)} : std::vector<Need>{});
   int result = finish(begin, at(x).shape, y, std::move(inputs));
+  if (op != Op::copy) in_order_of({x}, result);
   if (!a.slot) return result;
   entries_.back().op = op;
   if (op == Op::exp || op == Op::tanh) entries_.back().inputs[0].needs.push_back({at(result).memory, 0});
@@ -97,7 +98,7 @@ int Interpreter::binary(Op op, Operand a, Operand b, bool a_is_kept, bool b_is_k
   std::vector<Input> inputs;
   add_input(inputs, a.slot, for_a);
   add_input(inputs, b.slot, for_b);
-  int result = finish(begin, shape, y, std::move(inputs));
+  int result = in_order_of({a.tensor, b.tensor}, finish(begin, shape, y, std::move(inputs)));
   if (b.slot && rule == Rule::div)
     for (Input& input : entries_.back().inputs)
       if (input.slot == b.slot) input.needs.push_back({at(result).memory, 0});
@@ -111,7 +112,7 @@ int Interpreter::with_number(Op op, int x, double number) {
   for (Scalar value : a.values) y.push_back(scalars_.apply(rule_of(op), value, {number}));
   std::vector<Input> inputs;
   add_input(inputs, a.slot);
-  return finish(begin, at(x).shape, y, std::move(inputs));
+  return in_order_of({x}, finish(begin, at(x).shape, y, std::move(inputs)));
 }
 
 int Interpreter::matmul(int x, int y) {
@@ -210,7 +211,7 @@ int Interpreter::custom(CustomKind kind, int x) {
     y.push_back(scalars_.apply(uses_input ? Rule::custom_input : Rule::custom_constant, value));
   std::vector<Input> inputs;
   add_input(inputs, a.slot, uses_input ? std::vector<Need>{need(a)} : std::vector<Need>{});
-  return finish(begin, at(x).shape, y, std::move(inputs));
+  return in_order_of({x}, finish(begin, at(x).shape, y, std::move(inputs)));
 }
 
 int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
@@ -257,14 +258,14 @@ int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
   add_input(inputs, a.slot, needs);
   add_input(inputs, w.slot, needs);
   bool is_view = kind == CheckpointKind::identity;
-  if (!is_view && inputs.empty()) return finish(begin, at(x).shape, y, {});
-  int slot = record(begin, y, std::move(inputs), true);
-  int result;
-  if (is_view) {
-    result = view(x, at(x).shape, at(x).strides, 0);
-  } else {
-    result = make(at(x).shape, y);
-  }
+  bool records = is_view || !inputs.empty();
+  int slot = records ? record(begin, y, std::move(inputs), true) : 0;
+  int result = is_view ? view(x, at(x).shape, at(x).strides, 0) : make(at(x).shape, y);
+  // The result of dropout is row-major, and the first operand of the product.
+  if (kind == CheckpointKind::product)
+    in_order_of({x, captured}, result);
+  else if (!is_view && kind != CheckpointKind::dropout)
+    in_order_of({x}, result);
   if (slot) assign_slot(result, slot);
   return result;
 }

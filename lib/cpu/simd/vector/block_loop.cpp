@@ -389,9 +389,7 @@ void run_loop(const View& out, const View* const (&inputs)[input_count], BlockLo
     return loop(out.data, from, out.numel);
   }
   // Elements may be computed in any order: in that of the result.
-  Iteration<operand_count> space = out.contiguous
-                                       ? Iteration<operand_count>(views)
-                                       : Iteration<operand_count>(views, MemoryOrder(out.dims, out.strides, out.rank));
+  auto space = Iteration<operand_count>::in_memory(views);
   if (!out.contiguous)
     for (Operand& operand : operands) operand.flat = false;  // in the order of the loop
   Work<input_count> work{space, operands, loop, options};

@@ -135,6 +135,7 @@ void write_mod(Writer& w) {
   if (!floats(w)) return w.result(whole_mod(w));
   w.result(w.node("Sub", {w.in(0), w.node("Mul", {w.in(1), floored(w)})}));
 }
+void write_fmod(Writer& w) { w.result(w.node("Mod", {w.in(0), w.in(1)}, {attribute("fmod", std::int64_t{1})})); }
 void write_logaddexp(Writer& w) {
   Expression e = of(w);
   std::string a = w.in(0), b = w.in(1), most = w.node("Max", {a, b});
@@ -364,6 +365,7 @@ std::span<const Operator> elementwise_operators() {
       {"pow", "Pow", binary<reel::pow>},
       {.ops = "floor_divide", .write = write_floor_divide},
       {"mod", "Mod", modulo, write_mod},
+      {.ops = "fmod", .write = write_fmod},
       {.ops = "logaddexp", .write = write_logaddexp},
       {"equal", "Equal", binary<reel::equal>, write_comparison<'='>},
       {.ops = "not_equal", .write = write_comparison<'!'>},

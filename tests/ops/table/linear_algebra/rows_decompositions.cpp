@@ -139,6 +139,7 @@ void add_part(std::vector<Row>& rows, const Part& part, const Shape& shape) {
        .ulps = ulps,
        .dtypes = dtypes,
        .differentiable = part.differentiable,
+       .reorders = part.name.starts_with("matrix_norm"),
        .attributes = {{"part", {static_cast<double>(part.number)}}}});
 }
 
