@@ -7,6 +7,7 @@
 #include "catch.h"
 #include "ops/bad_input.h"
 #include "ops/gradient_orders.h"
+#include "ops/table/table.h"
 
 namespace reel_test {
 
@@ -242,6 +243,35 @@ TEST_CASE("normalisations of large tensors, written past the caches, have the bi
     CHECK(same_bits(trained(Tensors{x}), channels, 1));
     CHECK(same_bits(gradient(trained, {x}, d), dx, 1));
   }
+}
+
+TEST_CASE("a short row or channel has the bits among many that it has alone") {
+  CAPTURE(seed);
+  manual_seed(seed);
+  for (DType dtype : {f32, f64, bf16})
+    for (std::int64_t length : {1, 2, 3, 4, 5, 8, 13, 16, 17, 31, 32, 33, 48, 63, 64, 65}) {
+      CAPTURE(name_of(dtype), length);
+      constexpr std::int64_t count = 53;
+      Tensor x = to(randn({count, length}) * 3 + 100, dtype), w = to(randn({length}), dtype), b = to(randn({length}), dtype);
+      Tensor layer = layer_norm(x, {length}, w, b), plain = layer_norm(x, {length}), rms = rms_norm(x, {length}, w);
+      Tensor scale = to(randn({count}), dtype), shift = to(randn({count}), dtype), channels = transpose(x);
+      // Groups of one channel, whose parameters are those of its row.
+      Tensor groups = group_norm(reshape(x, {1, count, length}), count, scale, shift);
+      auto train = [&](const Tensor& batch, const Tensor& scales, const Tensor& shifts) {
+        Tensor mean = zeros({batch.size(1)}, {.dtype = dtype == f64 ? f64 : f32}), variance = ones_like(mean);
+        return batch_norm(batch, scales, shifts, mean, variance, {.training = true});
+      };
+      Tensor batch = length > 1 ? train(channels, scale, shift) : Tensor();
+      for (std::int64_t row = 0; row < count; ++row) {
+        CAPTURE(row);
+        auto part = [&](const Tensor& of, int axis = 0) { return copy(slice(of, axis, row, row + 1)); };
+        CHECK(same_bits(part(layer), layer_norm(part(x), {length}, w, b)));
+        CHECK(same_bits(part(plain), layer_norm(part(x), {length})));
+        CHECK(same_bits(part(rms), rms_norm(part(x), {length}, w)));
+        CHECK(same_bits(part(groups, 1), group_norm(reshape(part(x), {1, 1, length}), 1, part(scale), part(shift))));
+        if (length > 1) CHECK(same_bits(part(batch, 1), train(part(channels, 1), part(scale), part(shift))));
+      }
+    }
 }
 
 TEST_CASE("the running statistics count as overwritten") {

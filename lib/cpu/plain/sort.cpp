@@ -79,13 +79,10 @@ std::int64_t grain(std::int64_t size) {
   return std::max<std::int64_t>(1, parallel_grain / std::max<std::int64_t>(1, size));
 }
 
-constexpr int digit_bits = 11;
-constexpr int digits = 1 << digit_bits;
-
-// One pass of a radix sort: writes `from` to `to`, stably ordered by a digit of the keys. Returns false without writing
-// if all keys have the same digit.
-template <class E>
-bool order_by_digit(const E* from, E* to, std::int64_t size, int shift, std::int64_t parts, std::int64_t* starts) {
+// One pass of a radix sort: writes `from` to `to`, stably ordered by a digit of the keys.
+template <int digit_bits, class E>
+void order_by_digit(const E* from, E* to, std::int64_t size, int shift, std::int64_t parts, std::int64_t* starts) {
+  constexpr int digits = 1 << digit_bits;
   auto digit_of = [&](E entry) { return static_cast<std::size_t>(entry.key() >> shift) & (digits - 1); };
   auto end_of = [&](std::int64_t part) { return size * part / parts; };
   std::fill_n(starts, digits * parts, 0);
@@ -94,17 +91,30 @@ bool order_by_digit(const E* from, E* to, std::int64_t size, int shift, std::int
       for (std::int64_t i = end_of(part); i < end_of(part + 1); ++i) ++starts[part * digits + digit_of(from[i])];
   });
   std::int64_t start = 0;
-  for (int digit = 0; digit < digits; ++digit) {
-    std::int64_t before = start;
+  for (int digit = 0; digit < digits; ++digit)
     for (std::int64_t part = 0; part < parts; ++part) start += std::exchange(starts[part * digits + digit], start);
-    if (start - before == size) return false;
-  }
   parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = begin; part < end; ++part)
       for (std::int64_t i = end_of(part); i < end_of(part + 1); ++i)
         to[starts[part * digits + digit_of(from[i])]++] = from[i];
   });
-  return true;
+}
+
+// Sorts by all digits in which keys differ; returns the one of the two arrays that holds the result.
+template <int digit_bits, class E>
+E* sorted_by_digits(E* entries, E* others, std::int64_t size) {
+  constexpr std::int64_t digits = 1 << digit_bits;
+  std::uint64_t differing = 0;
+  for (std::int64_t i = 1; i < size; ++i) differing |= entries[i].key() ^ entries[0].key();
+  std::int64_t parts = std::clamp<std::int64_t>(size / parallel_grain, 1, parallel::threads()), own[digits];
+  std::vector<std::int64_t> shared(static_cast<std::size_t>(parts > 1 ? digits * parts : 0));
+  std::int64_t* starts = parts > 1 ? shared.data() : own;
+  for (int shift = 0; shift < E::key_bits; shift += digit_bits) {
+    if ((differing >> shift & (digits - 1)) == 0) continue;
+    order_by_digit<digit_bits>(entries, others, size, shift, parts, starts);
+    std::swap(entries, others);
+  }
+  return entries;
 }
 
 // Sorts `entries` with the buffer `others` of equal size; returns the one that holds the result.
@@ -115,12 +125,8 @@ E* sorted(E* entries, E* others, std::int64_t size) {
     std::sort(entries, entries + size);
     return entries;
   }
-  std::int64_t parts = std::clamp<std::int64_t>(size / parallel_grain, 1, parallel::threads()), own[digits];
-  std::vector<std::int64_t> shared(static_cast<std::size_t>(parts > 1 ? digits * parts : 0));
-  std::int64_t* starts = parts > 1 ? shared.data() : own;
-  for (int shift = 0; shift < E::key_bits; shift += digit_bits)
-    if (order_by_digit(entries, others, size, shift, parts, starts)) std::swap(entries, others);
-  return entries;
+  // Counts of few elements by many digits would take longer than the elements.
+  return size <= 8192 ? sorted_by_digits<8>(entries, others, size) : sorted_by_digits<11>(entries, others, size);
 }
 
 // Writes as many entries to each row of the outputs as it has, in order: those that `choose(row, space)` returns, where

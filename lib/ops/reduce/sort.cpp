@@ -33,17 +33,24 @@ ValuesAndIndices detail::invoke_ordered(const OpInfo& op, const Tensor& x, const
   return {std::move(outputs[values_output]), std::move(outputs[indices_output])};
 }
 
+namespace {
+
+void order(Call& call, decltype(KernelTable::sort) kernel) {
+  auto [axis, descending] = call.attributes<OrderAttributes>();
+  const Body &x = call.input(0), &values = call.output(values_output), &indices = call.output(indices_output);
+  if (x.dims[axis] > 1 || values.numel == 0) return kernel(values, indices, x, static_cast<int>(axis), descending != 0);
+  kernels(x.device).copy(values, x);
+  kernels(x.device).fill(indices, 0, 0);
+}
+
+}  // namespace
+
 // sort: y = x in order along an axis;  dx = zeros with d at the indices
 
 constexpr OpInfo sort_op{
     .name = "sort",
     .forward =
-        [](Call& call) {
-          auto [axis, descending] = call.attributes<OrderAttributes>();
-          kernels(call.output().device)
-              .sort(call.output(values_output), call.output(indices_output), call.input(0), static_cast<int>(axis),
-                    descending != 0);
-        },
+        [](Call& call) { order(call, kernels(call.output().device).sort); },
     .gradient = accumulate_at_indices,
     .saves_output_for = {inputs({0})},
     .joining = by_other_axes,
@@ -67,12 +74,7 @@ Tensor argsort(const Arg& x, int axis, SortOptions options) {
 constexpr OpInfo topk_op{
     .name = "topk",
     .forward =
-        [](Call& call) {
-          auto [axis, descending] = call.attributes<OrderAttributes>();
-          kernels(call.output().device)
-              .topk(call.output(values_output), call.output(indices_output), call.input(0), static_cast<int>(axis),
-                    descending != 0);
-        },
+        [](Call& call) { order(call, kernels(call.output().device).topk); },
     .gradient = accumulate_at_indices,
     .saves_output_for = {inputs({0})},
     .joining = by_other_axes,

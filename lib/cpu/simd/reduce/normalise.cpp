@@ -8,6 +8,7 @@
 #include "../vector/fetch.h"
 #include "moments.h"
 #include "normalise_channels.h"
+#include "short_rows.h"
 
 namespace reel::detail::inline REEL_TARGET {
 namespace {
@@ -31,6 +32,32 @@ Moments moments_of_row(const T* x, const RowForm& form) {
 template <class W>
 constexpr W zeros[piece] = {};
 
+// Normalises rows from `from` on, all at once.
+template <class T>
+void normalise_short_rows(T* to, double* mean, double* variance, const T* from, const Wide<T>* weights,
+                          const Wide<T>* biases, bool repeat_by_rows, const RowForm& form, Results<T>& results) {
+  using W = Wide<T>;
+  using V = Vector<W>;
+  using Rows = ShortRows<W>;
+  Rows rows(form.length), own_weights(form.length), own_biases(form.length);
+  rows.read(from);
+  rows.find_moments(form.centred != 0, mean, variance);
+  W inverse[Rows::count];
+  for (std::int64_t l = 0; l < Rows::count; ++l)
+    inverse[l] = static_cast<W>(inverse_deviation(variance[l], form.epsilon));
+  V scale = V::load(inverse);
+  if (repeat_by_rows) {
+    own_weights.read(weights);
+    if (biases) own_biases.read(biases);
+  }
+  rows.map(mean, [&](std::int64_t i, V away) {
+    V weight = repeat_by_rows ? own_weights.element(i) : V::repeat(weights[i]);
+    V bias = !biases ? V(0) : repeat_by_rows ? own_biases.element(i) : V::repeat(biases[i]);
+    return multiply_add(away * scale, weight, bias);
+  });
+  rows.write(to, results);
+}
+
 template <class T>
 void normalise_rows(const View& y, const View& mean, const View& variance, const View& x, const View& weight,
                     const View* bias, const RowForm& form) {
@@ -44,12 +71,19 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
     Results<T> results(y.numel);
     for (std::int64_t row = begin; row < end; ++row) {
       const T* from = x.as<T>() + row * n;
+      std::int64_t place = repeat == 1 ? 0 : row % repeat * n;
+      using Rows = ShortRows<W>;
+      if (n <= Rows::longest && row + Rows::count <= end && (repeat == 1 || row % repeat + Rows::count <= repeat)) {
+        normalise_short_rows(y.as<T>() + row * n, mean.as<double>() + row, variance.as<double>() + row, from,
+                             weight.as<W>() + place, bias ? bias->as<W>() + place : nullptr, repeat > 1, form, results);
+        row += Rows::count - 1;
+        continue;
+      }
       Moments moments = moments_of_row(from, form);
       mean.as<double>()[row] = moments.mean();
       variance.as<double>()[row] = moments.variance();
       Split<W> centre(moments.mean());
       V scale = V::repeat(static_cast<W>(inverse_deviation(moments.variance(), form.epsilon)));
-      std::int64_t place = repeat == 1 ? 0 : row % repeat * n;
       const W* weights = weight.as<W>() + place;
       for_each_piece(n, [&](std::int64_t start, std::int64_t count) {
         const W* here = read_piece(from + start, count, buffer);

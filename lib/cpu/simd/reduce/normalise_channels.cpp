@@ -3,7 +3,7 @@
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/threads/parallel.h"
 #include "../instruction_set.h"
-#include "moments.h"
+#include "short_rows.h"
 
 namespace reel::detail::inline REEL_TARGET {
 namespace {
@@ -60,6 +60,23 @@ class ChannelMap {
   V scale_, shift_;
 };
 
+// Normalises short channels of one example from c on, all at once.
+template <class T>
+void normalise_short_channels(T* to, double* mean, double* variance, const T* from, std::int64_t size, const Wide<T>* weight,
+                              const Wide<T>* bias, const ChannelForm& form, Results<T>& results) {
+  using W = Wide<T>;
+  using V = Vector<W>;
+  ShortRows<W> channels(size);
+  channels.read(from);
+  if (form.training) channels.find_moments(true, mean, variance);
+  W factors[ShortRows<W>::count];
+  for (std::int64_t l = 0; l < ShortRows<W>::count; ++l)
+    factors[l] = static_cast<W>(inverse_deviation(variance[l], form.epsilon) * static_cast<double>(weight[l]));
+  V scale = V::load(factors), shift = V::load(bias);
+  channels.map(mean, [&](std::int64_t, V away) { return multiply_add(away, scale, shift); });
+  channels.write(to, results);
+}
+
 template <class T>
 void normalise(const View& y, const View& mean, const View& variance, const View& x, const View& weight,
                const View& bias, const ChannelForm& form) {
@@ -89,6 +106,12 @@ void normalise(const View& y, const View& mean, const View& variance, const View
     W buffer[piece];
     Results<T> results(y.numel);
     for (std::int64_t c = begin; c < end; ++c) {
+      if (planes.examples == 1 && planes.size <= ShortRows<W>::longest && c + ShortRows<W>::count <= end) {
+        normalise_short_channels(to + c * planes.size, mean.as<double>() + c, variance.as<double>() + c,
+                                 from + c * planes.size, planes.size, weight.as<W>() + c, bias.as<W>() + c, form, results);
+        c += ShortRows<W>::count - 1;
+        continue;
+      }
       if (form.training) {
         Moments moments;
         planes.for_each_piece(c, [&](std::int64_t start, std::int64_t count) {
