@@ -159,7 +159,8 @@ TEST_CASE("device pointers are refused where a kernel could not use them, with w
   CHECK_THAT(error_of<DTypeError>([&] { cuda::write<int>(there); }), contains("cannot be written as i32"));
   CHECK_THAT(error_of<ShapeError>([&] { cuda::write<float>(transposed); }),
              contains("cuda::write: ") && contains("write to a contiguous copy"));
-  CHECK(cuda::data<float>(transposed) == cuda::data<float>(there));
+  CHECK(cuda::strided_data<float>(transposed) == cuda::data<float>(there));
+  CHECK_THAT(error_of<ShapeError>([&] { cuda::data<float>(transposed); }), contains("cuda::strided_data"));
   CHECK_THAT(error_of<DeviceError>([&] { there.data<float>(); }), contains("cuda::data to a kernel of your own"));
   CHECK_THAT(error_of<DeviceError>([&] { there.write<float>(); }), contains("cuda::write to a kernel of your own"));
   CHECK_THROWS_AS(cuda::data<float>(Tensor()), Error);

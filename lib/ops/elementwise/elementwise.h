@@ -58,8 +58,9 @@ struct BinaryOperands {
 /// Checks and runs a binary op on any operands. Throws: ShapeError; DTypeError; DeviceError.
 Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types);
 
-/// The result of an elementwise op on operands that broadcast to a shape, which has to outlive it. Its axes lie in memory in the order of those of the
-/// first operand that has that shape and repeats no element, so that operands of one order are read and written in it.
+/// The result of an elementwise op on operands that broadcast to a shape, which has to outlive it. Its axes have the
+/// order in memory of those of the first operand that has that shape and repeats no element: operands of one order are read
+/// and written in it.
 OutputSpec elementwise_result(const Shape& shape, DType dtype, std::initializer_list<const Tensor*> operands);
 /// The result of an elementwise op on x, in the order of x.
 OutputSpec elementwise_result(const Tensor& x, DType dtype);

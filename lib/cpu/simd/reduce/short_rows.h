@@ -8,7 +8,7 @@
 
 namespace reel::detail::inline REEL_TARGET {
 
-/// As many short rows as a vector has lanes, transposed: a row's sums, its root and its quotients take longer than its
+/// Short rows, one for each lane of a vector, transposed: the sums of a row, its root and its quotients take longer than its
 /// elements. Every number is added as `Moments` adds those of one row, so that results do not depend on how many rows there are.
 template <class W>
 class ShortRows {

@@ -9,6 +9,7 @@
 #include "../../../core/convert.h"
 #include "../../../core/dtype_dispatch.h"
 #include "../products/transpose.h"
+#include "../vector/copy_every.h"
 #include "../vector/half_rows.h"
 
 // Copies of strided elements into tiles that stay in the first-level cache. This header is compiled once per instruction
@@ -83,21 +84,6 @@ void copy_interleaved(T* to, std::int64_t ld, const T* from, std::int64_t count)
   }
   for (; j < count; ++j)
     for (int k = 0; k < n; ++k) to[k * ld + j] = from[n * j + k];
-}
-
-// Copies every nth element: to[j] = from[n j].
-template <int n, class T>
-void copy_every(T* to, const T* from, std::int64_t count) {
-  const hn::ScalableTag<T> tag;
-  constexpr std::int64_t lanes = HWY_LANES(T);
-  std::int64_t j = 0;
-  for (; j + lanes < count; j += lanes) {  // the last vector would read behind the last element
-    hn::Vec<decltype(tag)> parts[3];
-    if constexpr (n == 2) hn::LoadInterleaved2(tag, from + n * j, parts[0], parts[1]);
-    if constexpr (n == 3) hn::LoadInterleaved3(tag, from + n * j, parts[0], parts[1], parts[2]);
-    hn::StoreU(parts[0], tag, to + j);
-  }
-  for (; j < count; ++j) to[j] = from[n * j];
 }
 
 // The compiler widens bools one by one.

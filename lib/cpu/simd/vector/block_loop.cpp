@@ -11,6 +11,7 @@
 #include "../../../core/threads/parallel.h"
 #include "../instruction_set.h"
 #include "../products/transpose.h"
+#include "copy_every.h"
 
 namespace reel::detail::inline REEL_TARGET {
 namespace {
@@ -30,6 +31,8 @@ void load_plain(void* buffer, const void* from, std::int64_t step, std::int64_t 
     std::memcpy(to, x, static_cast<std::size_t>(count) * sizeof(T));
   else if (step == 0)
     std::fill_n(to, count, *x);
+  else if (step == 2)
+    copy_every<2>(to, x, count);
   else
     for (std::int64_t i = 0; i < count; ++i) to[i] = x[i * step];
 }
