@@ -10,7 +10,8 @@ template <class T>
 bool reads() {
   Tensor x = ones({1}, {.dtype = dtype_of<T>()});
   return static_cast<float>(x.item<T>()) == 1 && static_cast<float>(x.to_vector<T>()[0]) == 1 &&
-         static_cast<float>(x.data<T>()[0]) == 1 && static_cast<float>(x.write<T>()[0]) == 1;
+         static_cast<float>(x.data<T>()[0]) == 1 && static_cast<float>(x.strided_data<T>()[0]) == 1 &&
+         static_cast<float>(x.write<T>()[0]) == 1;
 }
 
 template <int rank>
