@@ -109,6 +109,7 @@ TEST_CASE("a report and the debugger show source files below the current folder 
   const std::vector<std::string> files{"model.cpp",
                                        absolute,
                                        "part/net.cpp",
+                                       "./part//net.cpp",
                                        "/etc/passwd",
                                        secret,
                                        "link.cpp",
@@ -132,7 +133,7 @@ TEST_CASE("a report and the debugger show source files below the current folder 
     shown.insert(run["texts"][std::stoull(index)].get<std::string>());
     CHECK_THAT(lines[0].get<std::string>(), contains("text of "));
   }
-  CHECK(shown == std::set<std::string>{"model.cpp", absolute, "part/net.cpp"});
+  CHECK(shown == std::set<std::string>{"model.cpp", absolute, "part/net.cpp", "./part//net.cpp"});
   debug::RecordedRun read = debug::RecordedRun::read("run.reel");
   std::string printed;
   debug::Debugger debugger(read,
@@ -208,6 +209,7 @@ TEST_CASE("a report of two recordings names their first difference, and one of a
   debug::report(runs, page.path());
   std::string html = bytes_of(page.path());
   CHECK(runs_of(html).size() == 2);
+  CHECK_THAT(html, contains("<title>" + a.path() + ", " + b.path() + ", " + logs.path() + "</title>"));
   CHECK_THAT(html, contains("The runs differ first at op 1: data at"));
   CHECK_THAT(html, contains("<figcaption>loss</figcaption>"));
 }

@@ -75,6 +75,18 @@ extern "C" int fsync(int descriptor) {
   return -1;
 }
 
+TEST_CASE("folders are created with those around them, and may be there") {
+  Folder folder;
+  const std::string made = folder.file("a/b/c/");
+  io::create_folder("test", made, Location::here());
+  CHECK(S_ISDIR(status_of(made).st_mode));
+  io::create_folder("test", made, Location::here());
+  io::save(folder.file("file"), {{"a", ones({2})}});
+  for (const char* name : {"file", "file/inside"})
+    CHECK_THAT(error_of<io::FileError>([&] { io::create_folder("test", folder.file(name), Location::here()); }),
+               contains("cannot create the folder '"));
+}
+
 TEST_CASE("saving over a file replaces it whole") {
   Folder folder;
   io::save(folder.file(), {{"a", ones({1000})}});

@@ -166,8 +166,10 @@ TEST_CASE("what a tensor cannot be is refused, and stays the caller's") {
   CHECK_THAT(refusal<DTypeError>(array), contains("complex"));
   given.dtype = {2, 32, 4};
   CHECK_THAT(refusal<DTypeError>(array), contains("4 lanes"));
-  given.dtype = {77, 32, 1};
-  CHECK_THAT(refusal<DTypeError>(array), contains("the kind 77"));
+  for (int kind : {7, 77}) {
+    given.dtype = {static_cast<std::uint8_t>(kind), 32, 1};
+    CHECK_THAT(refusal<DTypeError>(array), contains("the kind " + std::to_string(kind) + " "));
+  }
   given = good;
   given.device = {10, 0};
   CHECK_THAT(refusal<DeviceError>(array), contains("DLPack's type 10"));

@@ -207,6 +207,13 @@ TEST_CASE("what a pickle names beside tensors is refused by name, and never call
   CHECK_THAT(refusal(Pickled{.type = "QInt8Storage"}.pickle()), contains("a storage of the type 'QInt8Storage'"));
   CHECK_THAT(refusal("ctorch\nfloat32\n)R."), contains("calls 'float32'"));
   CHECK_THAT(refusal("N)R."), contains("calls what is no function"));
+  // An OrderedDict of pairs, which may be tuples or lists, and of what are none.
+  const std::string ordered = "ccollections\nOrderedDict\n(](";
+  CHECK(refusal(ordered + "(" + text_of("a") + "NtetR.").empty());
+  CHECK(refusal(ordered + "](" + text_of("a") + "NeetR.").empty());
+  for (const char* other : {"N", "K\1", "}", "(Nt", "(NNNt", "](Ne"})
+    CHECK_THAT(refusal(ordered + other + "etR."), contains("an OrderedDict of something other than pairs"));
+  CHECK_THAT(refusal("ccollections\nOrderedDict\n(NtR."), contains("an OrderedDict of something other than a list"));
   CHECK_THAT(refusal("\x80\2]}b."), contains("gives attributes to something other than a dict"));
   CHECK_THAT(refusal("S'x'\n."), contains("has the instruction 0x53 at byte 0"));
   CHECK_THAT(refusal("\x80\x09N."), contains("protocol 9"));

@@ -77,6 +77,23 @@ std::vector<Pair> pairs() {
        {2},
        [](auto x) { return instance_norm(x[0], x[1], x[2], {.epsilon = epsilon}); },
        [](auto x) { return composed_group_norm(x, 2); }},
+      // Rows, groups and channels that are computed together, or in several pieces.
+      {"layer_norm of short rows",
+       {21, 5},
+       {5},
+       [](auto x) { return layer_norm(x[0], {5}, x[1], x[2], {.epsilon = epsilon}); },
+       [](auto x) { return standardised(x[0], {1}) * x[1] + x[2]; }},
+      {"instance_norm of short channels",
+       {2, 21, 3},
+       {21},
+       [](auto x) { return instance_norm(x[0], x[1], x[2], {.epsilon = epsilon}); },
+       [](auto x) { return composed_group_norm(x, 21); }},
+      {"group_norm of pieces",
+       {1, 4, 601},
+       {4},
+       [](auto x) { return group_norm(x[0], 2, x[1], x[2], {.epsilon = epsilon}); },
+       [](auto x) { return composed_group_norm(x, 2); }},
+      {"batch_norm of small planes", {230, 3, 5}, {3}, train, [](auto x) { return composed_batch_norm(x, {}, {}); }},
       {"batch_norm in training", {4, 3, 9}, {3}, train, [](auto x) { return composed_batch_norm(x, {}, {}); }},
       {"batch_norm out of training",
        {4, 3, 9},
@@ -184,7 +201,7 @@ TEST_CASE("batch_norm by given moments equals its equation for planes of any siz
   // Results are below 64, so their roundings are at most 2⁻⁴⁷ of f64, a few 2⁻¹⁸ of f32, and 2⁻³ of bf16.
   const std::pair<DType, double> dtypes[] = {{f64, 1e-13}, {f32, 3e-5}, {bf16, 0.13}};
   // Planes of an element, those that are read in the order of memory, and those of several pieces.
-  for (std::int64_t size : {1, 255, 256, 1024, 1025, 2100})
+  for (std::int64_t size : {1, 2, 63, 64, 255, 256, 1024, 1025, 2100})
     for (auto [dtype, bound] : dtypes) {
       CAPTURE(size, name_of(dtype));
       DType parameters = dtype == f64 ? f64 : f32;

@@ -262,6 +262,26 @@ TEST_CASE("the average of a whole plane is that of its elements") {
     }
 }
 
+TEST_CASE("averages of short rows have the bits among many that they have alone") {
+  constexpr std::uint64_t seed = 11;
+  CAPTURE(seed);
+  manual_seed(seed);
+  for (DType dtype : {f32, f64, bf16})
+    for (std::int64_t width : {1, 3, 5, 16, 31, 32, 33})
+      for (std::int64_t padding : {0, 1}) {
+        std::int64_t window = std::min<std::int64_t>(width, 3);
+        if (2 * padding > window) continue;
+        CAPTURE(name_of(dtype), width, padding);
+        Tensor x = randn({41, 1, width}, {.dtype = dtype});
+        AveragePoolOptions options{.stride = 2, .padding = padding};
+        Tensor y = avg_pool1d(x, window, options);
+        for (std::int64_t i = 0; i < 41; ++i)
+          CHECK(equal_arrays(slice(y, 0, i, i + 1), avg_pool1d(slice(x, 0, i, i + 1), window, options)));
+        Tensor adaptive = adaptive_avg_pool1d(x, window);
+        CHECK(equal_arrays(slice(adaptive, 0, 40), adaptive_avg_pool1d(slice(x, 0, 40), window)));
+      }
+}
+
 TEST_CASE("windows, strides and paddings may differ between axes") {
   Tensor x = reshape(arange(24, {.dtype = f64}), {1, 1, 4, 6});
   auto [values, indices] = max_pool2d_with_indices(x, {2, 3}, {.stride = {2, 1}, .dilation = {1, 2}});

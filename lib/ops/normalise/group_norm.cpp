@@ -34,7 +34,9 @@ Tensor by_groups(const OpInfo& op, const Arg& x, const Tensor& batch, std::int64
   for (int axis = 2; axis < batch.rank(); ++axis) size *= batch.size(axis);
   auto for_elements = [&](const char* name, const Arg* given, double otherwise) {
     Tensor parameter = norm_parameter(op.name, name, given, x, {channels}, otherwise);
-    return size == 1 ? parameter : contiguous_if_needed(expand_if_needed(unsqueeze(parameter, 1), {channels, size}));
+    if (size == 1) return parameter;
+    Tensor wide = expand_if_needed(unsqueeze(parameter, 1), {channels, size});
+    return wide.device() == cpu ? wide : contiguous_if_needed(wide);
   };
   Tensor w = for_elements("weight", weight, 1), b = for_elements("bias", bias, 0);
   Tensor y = run_row_norm(op, Arg(batch, x.location()), examples * groups, w, &b,

@@ -53,9 +53,8 @@ bool wants_bias(const Gradient& g) { return g.input_count() > 2 && g.wants(2); }
 void accumulate_fused(Gradient& g) {
   enum { in_x, in_w, in_b };
   enum { out_y, out_mean, out_variance };
-  const Tensor &x = g.saved_input(in_x), &w = g.saved_input(in_w), &mean = g.saved_output(out_mean),
-               &variance = g.saved_output(out_variance);
-  Tensor d = contiguous_if_needed(g.output());
+  const Tensor &x = g.saved_input(in_x), &mean = g.saved_output(out_mean), &variance = g.saved_output(out_variance);
+  Tensor d = contiguous_if_needed(g.output()), w = contiguous_if_needed(g.saved_input(in_w));
   const Tensor* inputs[] = {&d, &x, &w, &mean, &variance};
   const Shape none{0};
   Shape x_shape = g.wants(in_x) ? x.shape() : none, w_shape = g.wants(in_w) ? w.shape() : none,

@@ -125,6 +125,9 @@ void add_rows(std::vector<Row>& rows) {
   add_attention(rows, {{3, 2}, {2, 2}, {2, 0}});
   add_attention(rows, {{0, 3, 2}, {0, 3, 2}, {0, 3, 2}, Mask::none, {}, true});
   add_attention(rows, {{1, 1}, {1, 1}, {1, 1}});
+  // Few queries or few keys of many elements are multiplied without being packed.
+  for (std::int64_t queries : {1, 4, 5})
+    for (std::int64_t keys : {1, 4, 5}) add_attention(rows, {{2, queries, 33}, {2, keys, 33}, {2, keys, 40}});
   // Beyond a block of queries and of keys.
   for (bool causal : {false, true}) {
     add_attention(rows, {{1, 300, 3}, {1, 700, 3}, {1, 700, 2}, Mask::none, {}, causal});

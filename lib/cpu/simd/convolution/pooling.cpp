@@ -6,6 +6,7 @@
 #include "../../../core/threads/parallel.h"
 #include "../../../kernels/pooling.h"
 #include "../instruction_set.h"
+#include "../products/transpose.h"
 #include "../reduce/moments.h"
 #include "../reduce/scan_extreme.h"
 #include "../vector/wide.h"
@@ -262,6 +263,31 @@ void average_planes(const View& y, const View& x, const Pooling& p) {
   });
 }
 
+// Averages of planes that are single rows, too short for vectors: as many rows at once as a vector has lanes.
+template <class T>
+struct ShortRows {
+  using V = Vector<T>;
+  static constexpr std::int64_t count = V::lanes, longest = 32;
+
+  static bool fit(const Pooling& p) {
+    return !p.channels_last && p.size[0] * p.size[1] * p.results[0] * p.results[1] == 1 && p.size[2] <= longest &&
+           p.results[2] <= longest;
+  }
+  static void average(T* to, const T* from, const Pooling& p, const std::vector<Pooling::Span>& spans,
+                      const std::vector<T>& divisors) {
+    alignas(64) T elements[longest * count], averages[longest * count];
+    transpose_panel(elements, count, from, p.size[2], p.size[2], count, 0);
+    auto across = static_cast<T>(p.divisor(0, 0) * p.divisor(1, 0));
+    for (std::size_t o = 0; o < spans.size(); ++o) {
+      const T* column = elements + spans[o].begin * count;
+      V sum(0);
+      for (std::int64_t k = 0; k < spans[o].count; ++k, column += p.step(2) * count) sum = sum + V::load(column);
+      (sum / V::repeat(across * divisors[o])).store(averages + o * static_cast<std::size_t>(count));
+    }
+    transpose_panel(to, p.results[2], averages, count, count, p.results[2], 0);
+  }
+};
+
 template <class T>
 void average_pool(const View& y, const View& x, const Pooling& p) {
   if (is_global(p)) return average_planes<T>(y, x, p);
@@ -274,7 +300,10 @@ void average_pool(const View& y, const View& x, const Pooling& p) {
     std::vector<W> joined(static_cast<std::size_t>(results)), divisors = divisors_of<W>(p);
     std::vector<Pooling::Span> spans = spans_of(p);
     std::int64_t row = begin;
-    planes.for_each_row(begin, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
+    if constexpr (std::is_same_v<T, W>)
+      for (; ShortRows<T>::fit(p) && row + ShortRows<T>::count <= end; row += ShortRows<T>::count)
+        ShortRows<T>::average(y.as<T>() + row * results, x.as<T>() + row * width, p, spans, divisors);
+    planes.for_each_row(row, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
       const T* from = x.as<T>() + plane * planes.places * channels;
       T* to = y.as<T>() + row++ * results * channels;
       auto across = static_cast<W>(p.divisor(0, o0) * p.divisor(1, o1));

@@ -15,6 +15,7 @@
 #include "../instruction_set.h"
 #include "../products/transpose.h"
 #include "../vector/block_loop.h"
+#include "../vector/copy_every.h"
 #include "../vector/half_rows.h"
 #include "../vector/streaming.h"
 #include "elementwise.h"
@@ -113,6 +114,8 @@ void move_row(T* to, std::int64_t to_stride, const T* from, std::int64_t from_st
       std::memcpy(to, from, static_cast<std::size_t>(bytes));
   } else if (to_stride == 1 && from_stride == 0) {
     std::fill_n(to, count, *from);
+  } else if (to_stride == 1 && from_stride == 2) {
+    copy_every<2>(to, from, count);
   } else if (to_stride == 1 && from_stride == -1) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[-i];
   } else {
@@ -159,6 +162,10 @@ void move_all(const View& out, const View& x) {
       if (across > 0) return copy_transposed(out.as<T>(), x.as<T>(), iteration, across, streams);
     }
   }
+  // Rows of few elements cost more than several passes over what stays in a cache.
+  if (iteration.rank > 1 && iteration.dims[0] < 8 && iteration.dims[1] >= 32 &&
+      out.numel * static_cast<std::int64_t>(sizeof(T)) <= 1 << 19)
+    swap_axes(iteration, 0, 1);
   std::int64_t to_stride = iteration.strides[0][0], from_stride = iteration.strides[1][0];
   bool plain = to_stride == 1 && from_stride == 1 && iteration.dims[0] >= 64;
   for_each_row(iteration, out.numel, plain ? move_grain<T> : parallel_grain,

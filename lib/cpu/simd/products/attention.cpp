@@ -8,6 +8,7 @@
 #include "../instruction_set.h"
 #include "../reduce/row_exponentials.h"
 #include "gemm.h"
+#include "skinny_product.h"
 
 // Attention in blocks of queries and keys whose scores stay in the second-level cache, with a running normaliser.
 // Source: Dao et al., FlashAttention: fast and memory-efficient exact attention with IO-awareness (2022).
@@ -101,11 +102,17 @@ class Attention {
   }
   std::int64_t keys_seen(std::int64_t last_query) const { return seen(last_query, 0, keys_); }
 
-  // c = a b, also if the inner size is 0.
+  // c = a b, also if the inner size is 0. With few queries or keys packing takes longer than the product.
   static void multiply(T* c, const Matrix<T>& a, const Matrix<T>& b) {
-    if (a.columns == 0)
+    using Skinny = SkinnyProduct<T>;
+    bool few = a.rows <= Skinny::most_rows;
+    if (a.columns == 0 || a.rows == 0 || b.columns == 0)
       std::fill_n(c, a.rows * b.columns, T(0));
-    else if (a.rows > 0 && b.columns > 0)
+    else if (few && b.column_stride == 1)
+      Skinny::multiply(c, b.columns, a, b, false);
+    else if ((few || b.columns <= Skinny::most_rows) && b.row_stride == 1 && a.columns >= 32)
+      Skinny::multiply_by_dots(c, b.columns, a, b, false);
+    else
       Gemm<T>::multiply(c, b.columns, a, b);
   }
   // c = or += a b.

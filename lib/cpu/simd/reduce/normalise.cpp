@@ -32,10 +32,33 @@ Moments moments_of_row(const T* x, const RowForm& form) {
 template <class W>
 constexpr W zeros[piece] = {};
 
-// Normalises rows from `from` on, all at once.
+// The weights or biases of the elements of rows. Those of a channel are one number if the view has it once, with stride 0.
+template <class W>
+class RowParameter {
+ public:
+  explicit RowParameter(const View* view) : view_(view) {
+    if (view && view->rank == 2 && view->strides[1] == 0) each_ = view->dims[1];
+  }
+  // Those of up to a piece of elements from `place` on.
+  const W* read(std::int64_t place, std::int64_t count, W* buffer) const {
+    if (!view_) return zeros<W>;
+    if (each_ == 1) return view_->as<W>() + place;
+    for (std::int64_t i = 0, run; i < count; i += run) {
+      run = std::min(count - i, each_ - (place + i) % each_);
+      std::fill_n(buffer + i, run, view_->as<W>()[(place + i) / each_]);
+    }
+    return buffer;
+  }
+
+ private:
+  const View* view_;
+  std::int64_t each_ = 1;
+};
+
+// Normalises short rows from `from` on, all at once. The weights and biases are those of all rows, or of each, with `own`.
 template <class T>
 void normalise_short_rows(T* to, double* mean, double* variance, const T* from, const Wide<T>* weights,
-                          const Wide<T>* biases, bool repeat_by_rows, const RowForm& form, Results<T>& results) {
+                          const Wide<T>* biases, bool own, const RowForm& form, Results<T>& results) {
   using W = Wide<T>;
   using V = Vector<W>;
   using Rows = ShortRows<W>;
@@ -46,14 +69,13 @@ void normalise_short_rows(T* to, double* mean, double* variance, const T* from, 
   for (std::int64_t l = 0; l < Rows::count; ++l)
     inverse[l] = static_cast<W>(inverse_deviation(variance[l], form.epsilon));
   V scale = V::load(inverse);
-  if (repeat_by_rows) {
+  if (own) {
     own_weights.read(weights);
-    if (biases) own_biases.read(biases);
+    own_biases.read(biases);
   }
   rows.map(mean, [&](std::int64_t i, V away) {
-    V weight = repeat_by_rows ? own_weights.element(i) : V::repeat(weights[i]);
-    V bias = !biases ? V(0) : repeat_by_rows ? own_biases.element(i) : V::repeat(biases[i]);
-    return multiply_add(away * scale, weight, bias);
+    V weight = own ? own_weights.element(i) : V::repeat(weights[i]);
+    return multiply_add(away * scale, weight, own ? own_biases.element(i) : V::repeat(biases[i]));
   });
   rows.write(to, results);
 }
@@ -63,19 +85,22 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
                     const View* bias, const RowForm& form) {
   using W = Wide<T>;
   using V = Vector<W>;
+  using Rows = ShortRows<W>;
   std::int64_t n = form.length;
   if (y.numel == 0) return;
   std::int64_t repeat = weight.numel / n;
+  RowParameter<W> weights(&weight), biases(bias);
   parallel_for(mean.numel, rows_at_once(n), [&](std::int64_t begin, std::int64_t end) {
-    W buffer[piece];
+    W buffer[piece], some_weights[piece], some_biases[piece];
     Results<T> results(y.numel);
     for (std::int64_t row = begin; row < end; ++row) {
       const T* from = x.as<T>() + row * n;
       std::int64_t place = repeat == 1 ? 0 : row % repeat * n;
-      using Rows = ShortRows<W>;
       if (n <= Rows::longest && row + Rows::count <= end && (repeat == 1 || row % repeat + Rows::count <= repeat)) {
+        std::int64_t count = repeat == 1 ? n : n * Rows::count;
         normalise_short_rows(y.as<T>() + row * n, mean.as<double>() + row, variance.as<double>() + row, from,
-                             weight.as<W>() + place, bias ? bias->as<W>() + place : nullptr, repeat > 1, form, results);
+                             weights.read(place, count, some_weights), biases.read(place, count, some_biases),
+                             repeat > 1, form, results);
         row += Rows::count - 1;
         continue;
       }
@@ -84,15 +109,15 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
       variance.as<double>()[row] = moments.variance();
       Split<W> centre(moments.mean());
       V scale = V::repeat(static_cast<W>(inverse_deviation(moments.variance(), form.epsilon)));
-      const W* weights = weight.as<W>() + place;
       for_each_piece(n, [&](std::int64_t start, std::int64_t count) {
-        const W* here = read_piece(from + start, count, buffer);
+        const W *here = read_piece(from + start, count, buffer),
+                *weights_here = weights.read(place + start, count, some_weights),
+                *biases_here = biases.read(place + start, count, some_biases);
         if (row + 1 < end) fetch(from + n + start, count);
-        const W* biases = bias ? bias->as<W>() + place + start : zeros<W>;
         results.put(y.as<T>() + row * n + start, count, [&](W* to, auto way) {
           auto each = [&](std::int64_t i, auto load, auto store) {
             V normalised = centre.before(load(here + i)) * scale;
-            store(multiply_add(normalised, load(weights + start + i), load(biases + i)), to + i);
+            store(multiply_add(normalised, load(weights_here + i), load(biases_here + i)), to + i);
           };
           for_each_vector<W>(count, each, way);
         });

@@ -18,13 +18,45 @@ struct Planes {
   std::int64_t count() const { return examples * size; }
   // The number of channels that is worth a thread.
   std::int64_t grain() const { return std::max<std::int64_t>(parallel_grain / std::max<std::int64_t>(count(), 1), 1); }
-  // Calls f(start, count) for the pieces of a channel.
+  // A piece of a channel, `count` elements from `start` on; or several of its planes, where these are small.
+  struct Part {
+    std::int64_t start, count, planes;
+  };
+  // Calls f(part) for the parts of a channel.
   template <class F>
-  void for_each_piece(std::int64_t channel, F f) const {
-    for (std::int64_t n = 0; n < examples; ++n)
-      detail::for_each_piece(
-          size, [&](std::int64_t start, std::int64_t count) { f((n * channels + channel) * size + start, count); });
+  void for_each_part(std::int64_t channel, F f) const {
+    std::int64_t together = size < small ? piece / std::max<std::int64_t>(size, 1) : 1;
+    for (std::int64_t n = 0; n < examples; n += together) {
+      std::int64_t first = (n * channels + channel) * size, planes = std::min(together, examples - n);
+      if (together > 1)
+        f(Part{first, planes * size, planes});
+      else
+        for_each_piece(size, [&](std::int64_t start, std::int64_t count) { f(Part{first + start, count, 1}); });
+    }
   }
+  // The elements of a part, gathered or converted into `buffer` unless they can be read in place.
+  template <class T>
+  const Wide<T>* read(const T* x, const Part& part, Wide<T>* buffer) const {
+    const T* from = x + part.start;
+    if (part.planes == 1) return read_piece(from, part.count, buffer);
+    for (Wide<T>* to = buffer; to < buffer + part.count; from += channels * size)
+      for (std::int64_t i = 0; i < size; ++i) *to++ = wide(from[i]);
+    return buffer;
+  }
+  // Stores what `write` writes: see Results.
+  template <class T, class Write>
+  void put(T* y, const Part& part, Results<T>& results, Write write) const {
+    T* to = y + part.start;
+    if (part.planes == 1) return results.put(to, part.count, write);
+    Wide<T> buffer[piece];
+    write(buffer, IntoCache());
+    for (const Wide<T>* from = buffer; from < buffer + part.count; to += channels * size)
+      for (std::int64_t i = 0; i < size; ++i) to[i] = narrow<T>(*from++);
+  }
+
+ private:
+  // Planes of fewer elements take less time together.
+  static constexpr std::int64_t small = 64;
 };
 
 // A plane of fewer elements takes less time than the root of its channel's variance.
@@ -45,13 +77,13 @@ class ChannelMap {
         shift_(V::repeat(bias)) {}
 
   // `buffer` and `results` are for a piece.
-  void apply(T* to, const T* from, std::int64_t count, W* buffer, Results<T>& results) const {
-    const W* here = read_piece(from, count, buffer);
-    results.put(to, count, [&](W* out, auto way) {
+  void apply(const Planes& planes, T* y, const T* x, const Planes::Part& part, W* buffer, Results<T>& results) const {
+    const W* here = planes.read(x, part, buffer);
+    planes.put(y, part, results, [&](W* out, auto way) {
       auto each = [&](std::int64_t i, auto load, auto store) {
         store(multiply_add(centre_.before(load(here + i)), scale_, shift_), out + i);
       };
-      for_each_vector<W>(count, each, way);
+      for_each_vector<W>(part.count, each, way);
     });
   }
 
@@ -95,8 +127,7 @@ void normalise(const View& y, const View& mean, const View& variance, const View
       for (std::int64_t plane = begin; plane < end; ++plane) {
         ChannelMap<T> map = map_of(plane % planes.channels);
         for_each_piece(planes.size, [&](std::int64_t start, std::int64_t count) {
-          std::int64_t at = plane * planes.size + start;
-          map.apply(to + at, from + at, count, buffer, results);
+          map.apply(planes, to, from, {plane * planes.size + start, count, 1}, buffer, results);
         });
       }
     });
@@ -114,16 +145,14 @@ void normalise(const View& y, const View& mean, const View& variance, const View
       }
       if (form.training) {
         Moments moments;
-        planes.for_each_piece(c, [&](std::int64_t start, std::int64_t count) {
-          moments.add(read_piece(from + start, count, buffer), count);
-        });
+        planes.for_each_part(
+            c, [&](const Planes::Part& part) { moments.add(planes.read(from, part, buffer), part.count); });
         mean.as<double>()[c] = moments.mean();
         variance.as<double>()[c] = moments.variance();
       }
       ChannelMap<T> map = map_of(c);
-      planes.for_each_piece(c, [&](std::int64_t start, std::int64_t count) {
-        map.apply(to + start, from + start, count, buffer, results);
-      });
+      planes.for_each_part(
+          c, [&](const Planes::Part& part) { map.apply(planes, to, from, part, buffer, results); });
     }
   });
 }
@@ -143,10 +172,9 @@ void gradients(const View& dx, const View& dweight, const View& dbias, const Vie
       Split<W> centre(mean.as<double>()[c]);
       double inverse = inverse_deviation(variance.as<double>()[c], form.epsilon), sums[2] = {};
       if (adds)
-        planes.for_each_piece(c, [&](std::int64_t start, std::int64_t count) {
-          const W* given = read_piece(d.as<T>() + start, count, left);
-          const W* here = read_piece(x.as<T>() + start, count, right);
-          add_piece<W>(sums, count, [&](Sum<W>(&sum)[2], std::int64_t i, auto load) {
+        planes.for_each_part(c, [&](const Planes::Part& part) {
+          const W *given = planes.read(d.as<T>(), part, left), *here = planes.read(x.as<T>(), part, right);
+          add_piece<W>(sums, part.count, [&](Sum<W>(&sum)[2], std::int64_t i, auto load) {
             V gradient = load(given + i);
             sum[0].add(gradient);
             sum[1].add_product(gradient, centre.before(load(here + i)));
@@ -159,15 +187,15 @@ void gradients(const View& dx, const View& dweight, const View& dbias, const Vie
       V all = V::repeat(static_cast<W>(form.training ? sums[0] / n : 0));
       V slope = V::repeat(static_cast<W>(form.training ? -sums[1] / n * inverse * inverse : 0));
       V scale = V::repeat(static_cast<W>(inverse * static_cast<double>(weight.as<W>()[c])));
-      planes.for_each_piece(c, [&](std::int64_t start, std::int64_t count) {
-        const W* given = read_piece(d.as<T>() + start, count, left);
-        const W* here = form.training ? read_piece(x.as<T>() + start, count, right) : given;
-        results.put(dx.as<T>() + start, count, [&](W* to, auto way) {
+      planes.for_each_part(c, [&](const Planes::Part& part) {
+        const W* given = planes.read(d.as<T>(), part, left);
+        const W* here = form.training ? planes.read(x.as<T>(), part, right) : given;
+        planes.put(dx.as<T>(), part, results, [&](W* to, auto way) {
           auto each = [&](std::int64_t i, auto load, auto store) {
             V gradient = load(given + i) - all;
             store(multiply_add(centre.before(load(here + i)), slope, gradient) * scale, to + i);
           };
-          for_each_vector<W>(count, each, way);
+          for_each_vector<W>(part.count, each, way);
         });
       });
     }
