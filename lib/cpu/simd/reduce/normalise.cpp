@@ -44,10 +44,17 @@ class RowParameter {
     if (!view_) return zeros<W>;
     if (each_ == 1) return view_->as<W>() + place;
     for (std::int64_t i = 0, run; i < count; i += run) {
-      run = std::min(count - i, each_ - (place + i) % each_);
-      std::fill_n(buffer + i, run, view_->as<W>()[(place + i) / each_]);
+      run = std::min(count - i, run_at(place + i));
+      std::fill_n(buffer + i, run, at(place + i));
     }
     return buffer;
+  }
+  W at(std::int64_t place) const { return view_ ? view_->as<W>()[place / each_] : W(0); }
+  // The number of elements from `place` on that have one number.
+  std::int64_t run_at(std::int64_t place) const { return each_ - place % each_; }
+  // Long runs of both need no buffer.
+  bool has_runs_with(const RowParameter& other) const {
+    return each_ >= 64 && (!other.view_ || other.each_ == each_);
   }
 
  private:
@@ -110,10 +117,25 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
       Split<W> centre(moments.mean());
       V scale = V::repeat(static_cast<W>(inverse_deviation(moments.variance(), form.epsilon)));
       for_each_piece(n, [&](std::int64_t start, std::int64_t count) {
-        const W *here = read_piece(from + start, count, buffer),
-                *weights_here = weights.read(place + start, count, some_weights),
-                *biases_here = biases.read(place + start, count, some_biases);
+        const W* here = read_piece(from + start, count, buffer);
         if (row + 1 < end) fetch(from + n + start, count);
+        if (weights.has_runs_with(biases)) {
+          results.put(y.as<T>() + row * n + start, count, [&](W* to, auto way) {
+            for (std::int64_t i = 0, run; i < count; i += run) {
+              std::int64_t first = place + start + i;
+              run = std::min(count - i, weights.run_at(first));
+              V w = V::repeat(weights.at(first)), b = V::repeat(biases.at(first));
+              auto each = [&](std::int64_t j, auto load, auto store) {
+                store(multiply_add(centre.before(load(here + i + j)) * scale, w, b), to + i + j);
+              };
+              // Only aligned addresses can be written past the caches.
+              i % V::lanes == 0 ? for_each_vector<W>(run, each, way) : for_each_vector<W>(run, each);
+            }
+          });
+          return;
+        }
+        const W *weights_here = weights.read(place + start, count, some_weights),
+                *biases_here = biases.read(place + start, count, some_biases);
         results.put(y.as<T>() + row * n + start, count, [&](W* to, auto way) {
           auto each = [&](std::int64_t i, auto load, auto store) {
             V normalised = centre.before(load(here + i)) * scale;
