@@ -25,8 +25,8 @@ struct ChannelForm {
 /// are f64, one for each row or channel.
 struct NormaliseKernels {
   /// y = (x − mean) / √(variance + ε) · weight + bias, for contiguous rows of x. The weights cover one or more rows and
-  /// are repeated over the others; on the CPU, (C, size) with stride 0 along axis 1 are one number for each channel. `bias`
-  /// may be null.
+  /// are repeated over the others; on the CPU, (C, size) with stride 0 along axis 1, for more than 64 elements,
+  /// are one number for each channel, as those of `bias` are then. It may be null.
   void (*rows)(const View& y, const View& mean, const View& variance, const View& x, const View& weight,
                const View* bias, const RowForm& form);
   /// Gradients of x, weight and bias; those whose views are empty are not computed.

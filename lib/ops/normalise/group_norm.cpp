@@ -35,8 +35,9 @@ Tensor by_groups(const OpInfo& op, const Arg& x, const Tensor& batch, std::int64
   auto for_elements = [&](const char* name, const Arg* given, double otherwise) {
     Tensor parameter = norm_parameter(op.name, name, given, x, {channels}, otherwise);
     if (size == 1) return parameter;
+    // Rows of the CPU's kernel that are not short may have one number for each channel.
     Tensor wide = expand_if_needed(unsqueeze(parameter, 1), {channels, size});
-    return wide.device() == cpu ? wide : contiguous_if_needed(wide);
+    return wide.device() == cpu && size > 64 ? wide : contiguous_if_needed(wide);
   };
   Tensor w = for_elements("weight", weight, 1), b = for_elements("bias", bias, 0);
   Tensor y = run_row_norm(op, Arg(batch, x.location()), examples * groups, w, &b,

@@ -32,33 +32,22 @@ Moments moments_of_row(const T* x, const RowForm& form) {
 template <class W>
 constexpr W zeros[piece] = {};
 
-// The weights or biases of the elements of rows. Those of a channel are one number if the view has it once, with stride 0.
+// The weights or biases of the elements of rows: one for each, or for each channel if the view has it with stride 0.
 template <class W>
 class RowParameter {
  public:
-  explicit RowParameter(const View* view) : view_(view) {
+  explicit RowParameter(const View* view) : data_(view ? view->as<W>() : nullptr) {
     if (view && view->rank == 2 && view->strides[1] == 0) each_ = view->dims[1];
   }
-  // Those of up to a piece of elements from `place` on.
-  const W* read(std::int64_t place, std::int64_t count, W* buffer) const {
-    if (!view_) return zeros<W>;
-    if (each_ == 1) return view_->as<W>() + place;
-    for (std::int64_t i = 0, run; i < count; i += run) {
-      run = std::min(count - i, run_at(place + i));
-      std::fill_n(buffer + i, run, at(place + i));
-    }
-    return buffer;
-  }
-  W at(std::int64_t place) const { return view_ ? view_->as<W>()[place / each_] : W(0); }
-  // The number of elements from `place` on that have one number.
-  std::int64_t run_at(std::int64_t place) const { return each_ - place % each_; }
-  // Long runs of both need no buffer.
-  bool has_runs_with(const RowParameter& other) const {
-    return each_ >= 64 && (!other.view_ || other.each_ == each_);
-  }
+  // Those of up to a piece of elements from `place` on, one for each.
+  const W* from(std::int64_t place) const { return data_ ? data_ + place : zeros<W>; }
+  bool has_channels() const { return each_ > 1; }
+  W of_channel(std::int64_t place) const { return data_ ? data_[place / each_] : W(0); }
+  // The number of elements from `place` on that belong to one channel.
+  std::int64_t left_in_channel(std::int64_t place) const { return each_ - place % each_; }
 
  private:
-  const View* view_;
+  const W* data_;
   std::int64_t each_ = 1;
 };
 
@@ -98,16 +87,14 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
   std::int64_t repeat = weight.numel / n;
   RowParameter<W> weights(&weight), biases(bias);
   parallel_for(mean.numel, rows_at_once(n), [&](std::int64_t begin, std::int64_t end) {
-    W buffer[piece], some_weights[piece], some_biases[piece];
+    W buffer[piece];
     Results<T> results(y.numel);
     for (std::int64_t row = begin; row < end; ++row) {
       const T* from = x.as<T>() + row * n;
       std::int64_t place = repeat == 1 ? 0 : row % repeat * n;
       if (n <= Rows::longest && row + Rows::count <= end && (repeat == 1 || row % repeat + Rows::count <= repeat)) {
-        std::int64_t count = repeat == 1 ? n : n * Rows::count;
         normalise_short_rows(y.as<T>() + row * n, mean.as<double>() + row, variance.as<double>() + row, from,
-                             weights.read(place, count, some_weights), biases.read(place, count, some_biases),
-                             repeat > 1, form, results);
+                             weights.from(place), biases.from(place), repeat > 1, form, results);
         row += Rows::count - 1;
         continue;
       }
@@ -119,12 +106,12 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
       for_each_piece(n, [&](std::int64_t start, std::int64_t count) {
         const W* here = read_piece(from + start, count, buffer);
         if (row + 1 < end) fetch(from + n + start, count);
-        if (weights.has_runs_with(biases)) {
+        if (weights.has_channels() || biases.has_channels()) {
           results.put(y.as<T>() + row * n + start, count, [&](W* to, auto way) {
             for (std::int64_t i = 0, run; i < count; i += run) {
               std::int64_t first = place + start + i;
-              run = std::min(count - i, weights.run_at(first));
-              V w = V::repeat(weights.at(first)), b = V::repeat(biases.at(first));
+              run = std::min(count - i, std::max(weights.left_in_channel(first), biases.left_in_channel(first)));
+              V w = V::repeat(weights.of_channel(first)), b = V::repeat(biases.of_channel(first));
               auto each = [&](std::int64_t j, auto load, auto store) {
                 store(multiply_add(centre.before(load(here + i + j)) * scale, w, b), to + i + j);
               };
@@ -134,8 +121,7 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
           });
           return;
         }
-        const W *weights_here = weights.read(place + start, count, some_weights),
-                *biases_here = biases.read(place + start, count, some_biases);
+        const W *weights_here = weights.from(place + start), *biases_here = biases.from(place + start);
         results.put(y.as<T>() + row * n + start, count, [&](W* to, auto way) {
           auto each = [&](std::int64_t i, auto load, auto store) {
             V normalised = centre.before(load(here + i)) * scale;

@@ -234,7 +234,7 @@ struct Work {
         else if (step != 0)
           operand.load(buffers[k + 1], from, step, count);
         else if (repeated[k] != from)
-          operand.load(buffers[k + 1], repeated[k] = from, 0, block);
+          operand.load(buffers[k + 1], repeated[k] = from, 0, std::min(block, space.dims[0]));
       }
       const Operand& result = operands[0];
       void* to = result.at(place.offset(0));
