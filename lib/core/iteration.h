@@ -18,7 +18,7 @@ struct Iteration {
   std::int64_t strides[operand_count][8];
 
   explicit Iteration(const View* const (&operands)[operand_count]) : Iteration(operands, nullptr) {}
-  /// Iterates in the order in which the elements of operand 0 lie in memory: axis 0 is the one with its smallest stride.
+  /// Iterates in the order that the elements of operand 0 have in memory: axis 0 is the one with its smallest stride.
   static Iteration in_memory(const View* const (&operands)[operand_count]) {
     const View& result = *operands[0];
     if (result.contiguous) return Iteration(operands);

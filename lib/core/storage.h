@@ -95,7 +95,7 @@ struct OutputSpec {
   DType dtype;
   Device device;
   const Body* like = nullptr;   ///< a contiguous tensor of that shape, if there is one
-  const Body* order = nullptr;  ///< a tensor of that shape in whose order the axes lie in memory; null: row-major
+  const Body* order = nullptr;  ///< a tensor of that shape, whose order of axes in memory is kept; null: row-major
 
   OutputSpec(const Shape& shape, DType dtype, Device device)
       : dims(shape.data()), rank(shape.rank()), dtype(dtype), device(device) {}

@@ -36,8 +36,8 @@ struct ResampleKernels;
 struct SamplingKernels;
 struct SparseKernels;
 
-/// The kernels of one device, one typed slot each. Outputs come first and are allocated; inputs may be strided, and
-/// broadcast if the slot says so.
+/// The kernels of one device, one typed slot each. Outputs come first and are allocated: those of elementwise kernels may
+/// have any strides, others are row-major. Inputs may be strided, and broadcast if the slot says so.
 struct KernelTable {
   using UnaryKernel = void (*)(const View& out, const View& x);
   using BinaryKernel = void (*)(const View& out, const View& a, const View& b);

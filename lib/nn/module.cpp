@@ -257,7 +257,7 @@ void Module::to(DType dtype, Location where) {
   if (!is_floating(dtype))
     fail<DTypeError>(module_name, where, "parameters cannot be {}; choose a floating dtype", name_of(dtype));
   CallerScope caller(where);
-  convert_members([&](const Tensor& x) { 
+  convert_members([&](const Tensor& x) {
     bool converts = is_floating(x.dtype()) && x.dtype() != dtype;
     return converts ? reel::to(contiguous_if_needed(x), dtype) : x;
   });

@@ -42,7 +42,8 @@ void check_type(const char* op, const char* done, const Tensor& x, DType dtype, 
 // `how`: what to do instead.
 void check_row_major(const char* op, const Tensor& x, const char* how, Location where) {
   if (!x.body(where).contiguous)
-    fail<ShapeError>(op, where, "{} has gaps or another order (strides {}); {}", describe(x), to_string(x.strides()), how);
+    fail<ShapeError>(op, where, "{} has gaps or another order (strides {}); {}", describe(x), to_string(x.strides()),
+                     how);
 }
 
 // Marks a tensor as being overwritten until detail::end_write.

@@ -106,19 +106,10 @@ TEST_CASE("a report and the debugger show source files below the current folder 
   REQUIRE(mkfifo("here/pipe.cpp", 0600) == 0);
   fs::current_path("here");
   const std::string absolute = root + "/here/model.cpp", secret = root + "/outside/secret.cpp";
-  const std::vector<std::string> files{"model.cpp",
-                                       absolute,
-                                       "part/net.cpp",
-                                       "./part//net.cpp",
-                                       "/etc/passwd",
-                                       secret,
-                                       "link.cpp",
-                                       "huge.cpp",
-                                       "folder/secret.cpp",
-                                       "a/../../outside/secret.cpp",
-                                       "pipe.cpp",
-                                       ".hidden/key.cpp",
-                                       "/proc/self/environ"};
+  const std::vector<std::string> files{
+      "model.cpp", absolute,          "part/net.cpp",      "./part//net.cpp",   "/etc/passwd",
+      secret,      "link.cpp",        "huge.cpp",          "folder/secret.cpp", "a/../../outside/secret.cpp",
+      "pipe.cpp",  ".hidden/key.cpp", "/proc/self/environ"};
   {
     debug::Recording recording("run.reel");
     for (const std::string& file : files) {

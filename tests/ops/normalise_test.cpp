@@ -269,7 +269,8 @@ TEST_CASE("a short row or channel has the bits among many that it has alone") {
     for (std::int64_t length : {1, 2, 3, 4, 5, 8, 13, 16, 17, 31, 32, 33, 48, 63, 64, 65}) {
       CAPTURE(name_of(dtype), length);
       constexpr std::int64_t count = 53;
-      Tensor x = to(randn({count, length}) * 3 + 100, dtype), w = to(randn({length}), dtype), b = to(randn({length}), dtype);
+      Tensor x = to(randn({count, length}) * 3 + 100, dtype), w = to(randn({length}), dtype),
+             b = to(randn({length}), dtype);
       Tensor layer = layer_norm(x, {length}, w, b), plain = layer_norm(x, {length}), rms = rms_norm(x, {length}, w);
       Tensor scale = to(randn({count}), dtype), shift = to(randn({count}), dtype), channels = transpose(x);
       // Groups of one channel, whose parameters are those of its row.

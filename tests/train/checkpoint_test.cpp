@@ -470,7 +470,8 @@ TEST_CASE("what a checkpoint cannot hold is refused with a sentence") {
              contains("'a.b' of a part is not one of letters"));
   CHECK_THAT(said([&] { train::Checkpoint(path, {{"fit", model}}); }), contains("'fit' is reserved"));
   CHECK_THAT(said([&] { train::Checkpoint(path, {.keep_last = -1}); }), contains("keep_last -1"));
-  CHECK_THAT(said([&] { train::Checkpoint("", train::CheckpointOptions()); }), contains("the path of the directory is empty"));
+  CHECK_THAT(said([&] { train::Checkpoint("", train::CheckpointOptions()); }),
+             contains("the path of the directory is empty"));
   CHECK_THAT(said([&] {
                train::Checkpoint(path, {{"model", model}}, {.read_only = true}).save();
              }),

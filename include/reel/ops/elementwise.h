@@ -13,7 +13,7 @@
 /// them as the half to which they round. Functions of one operand that are not said to keep integers give f32 for
 /// integers and bools. Derivatives at kinks are PyTorch's, but for `clamp` at its bounds.
 ///
-/// A result has no gaps, and its axes lie in memory in the order of those of the first operand that has its shape and is not
+/// A result has no gaps, and its axes have the order in memory of those of the first operand that has its shape and is not
 /// expanded: the result of a transposed tensor is transposed, and `reshape` may copy it. Otherwise it is row-major.
 
 namespace reel {

@@ -305,7 +305,8 @@ constexpr OpInfo prelu_op{
           const Tensor &d = g.output(), &x = g.saved_input(in_x);
           if (g.wants(in_x)) {
             const Tensor& weight = g.saved_input(in_weight);
-            g.accumulate_product(in_x, d, invoke(prelu_slope_op, {&x, &weight}, elementwise_result(x, x.dtype()), g.where()));
+            g.accumulate_product(in_x, d,
+                                 invoke(prelu_slope_op, {&x, &weight}, elementwise_result(x, x.dtype()), g.where()));
           }
           // An infinite element that the slope does not apply to would make a product with the element NaN.
           if (g.wants(in_weight)) g.accumulate(in_weight, d * minimum(x, 0.0));

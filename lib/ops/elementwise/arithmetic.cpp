@@ -202,8 +202,8 @@ constexpr OpInfo logaddexp_op{
 Tensor logaddexp(const Arg& a, const Arg& b) { return binary(logaddexp_op, a, b, Types::floating); }
 
 OpList detail::arithmetic_ops() {
-  static constexpr const OpInfo* ops[] = {&add_op,          &sub_op, &mul_op, &div_op,
-                                          &floor_divide_op, &mod_op, &fmod_op, &pow_op, &logaddexp_op};
+  static constexpr const OpInfo* ops[] = {&add_op, &sub_op,  &mul_op, &div_op,      &floor_divide_op,
+                                          &mod_op, &fmod_op, &pow_op, &logaddexp_op};
   return ops;
 }
 

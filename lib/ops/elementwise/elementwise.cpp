@@ -78,7 +78,8 @@ OutputSpec elementwise_result(const Tensor& x, DType dtype) {
 Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   BinaryOperands given(op.name, a, b, types);
   DType dtype = types == Types::comparison ? DType::boolean : given.dtype;
-  return invoke(op, {&*given.a, &*given.b}, elementwise_result(given.shape, dtype, {&*given.a, &*given.b}), a.location());
+  return invoke(op, {&*given.a, &*given.b}, elementwise_result(given.shape, dtype, {&*given.a, &*given.b}),
+                a.location());
 }
 
 Tensor unary(const OpInfo& op, const Arg& x) {

@@ -154,7 +154,8 @@ Tensor clamp(const Arg& x, const Arg& low, const Arg& high) {
   if (!broadcast_all(*from, *least, *most, shape))
     fail<ShapeError>(name, where, "shapes do not broadcast: x {}, low {}, high {}", to_string(from->shape()),
                      to_string(least->shape()), to_string(most->shape()));
-  return invoke(clamp_op, {&*from, &*least, &*most}, elementwise_result(shape, dtype, {&*from, &*least, &*most}), where);
+  return invoke(clamp_op, {&*from, &*least, &*most}, elementwise_result(shape, dtype, {&*from, &*least, &*most}),
+                where);
 }
 
 // y = a + w (b − a);  da = d (1 − w),  db = d w,  dw = d (b − a)

@@ -51,8 +51,7 @@ void order(Call& call, decltype(KernelTable::sort) kernel) {
 
 constexpr OpInfo sort_op{
     .name = "sort",
-    .forward =
-        [](Call& call) { order(call, kernels(call.output().device).sort); },
+    .forward = [](Call& call) { order(call, kernels(call.output().device).sort); },
     .gradient = accumulate_at_indices,
     .saves_output_for = {inputs({0})},
     .joining = by_other_axes,
@@ -75,8 +74,7 @@ Tensor argsort(const Arg& x, int axis, SortOptions options) {
 
 constexpr OpInfo topk_op{
     .name = "topk",
-    .forward =
-        [](Call& call) { order(call, kernels(call.output().device).topk); },
+    .forward = [](Call& call) { order(call, kernels(call.output().device).topk); },
     .gradient = accumulate_at_indices,
     .saves_output_for = {inputs({0})},
     .joining = by_other_axes,

@@ -34,7 +34,10 @@ std::vector<Case> followers() {
       {"itself", [](auto& x) { return x + x; }},
       {"row behind", [=](auto& x) { return x + row; }},
       {"row before", [=](auto& x) { return row / x; }},
-      {"expanded before", [=](auto& x) { return expand(row, {4, 2, 3}) - x; }},
+      {"expanded before",
+       [=](auto& x) {
+         return expand(row, {4, 2, 3}) - x;
+       }},
       {"row-major behind", [=](auto& x) { return x * block; }},
       {"comparison", [](auto& x) { return x > 1; }},
       {"fmod", [](auto& x) { return fmod(x, 0.3); }},

@@ -39,7 +39,7 @@ class RowParameter {
   explicit RowParameter(const View* view) : data_(view ? view->as<W>() : nullptr) {
     if (view && view->rank == 2 && view->strides[1] == 0) each_ = view->dims[1];
   }
-  // Those of up to a piece of elements from `place` on, one for each.
+  // Up to a piece of numbers from `place` on, one for each element.
   const W* from(std::int64_t place) const { return data_ ? data_ + place : zeros<W>; }
   bool has_channels() const { return each_ > 1; }
   W of_channel(std::int64_t place) const { return data_ ? data_[place / each_] : W(0); }

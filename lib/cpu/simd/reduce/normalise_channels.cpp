@@ -94,8 +94,9 @@ class ChannelMap {
 
 // Normalises short channels of one example from c on, all at once.
 template <class T>
-void normalise_short_channels(T* to, double* mean, double* variance, const T* from, std::int64_t size, const Wide<T>* weight,
-                              const Wide<T>* bias, const ChannelForm& form, Results<T>& results) {
+void normalise_short_channels(T* to, double* mean, double* variance, const T* from, std::int64_t size,
+                              const Wide<T>* weight, const Wide<T>* bias, const ChannelForm& form,
+                              Results<T>& results) {
   using W = Wide<T>;
   using V = Vector<W>;
   ShortRows<W> channels(size);
@@ -139,7 +140,8 @@ void normalise(const View& y, const View& mean, const View& variance, const View
     for (std::int64_t c = begin; c < end; ++c) {
       if (planes.examples == 1 && planes.size <= ShortRows<W>::longest && c + ShortRows<W>::count <= end) {
         normalise_short_channels(to + c * planes.size, mean.as<double>() + c, variance.as<double>() + c,
-                                 from + c * planes.size, planes.size, weight.as<W>() + c, bias.as<W>() + c, form, results);
+                                 from + c * planes.size, planes.size, weight.as<W>() + c, bias.as<W>() + c, form,
+                                 results);
         c += ShortRows<W>::count - 1;
         continue;
       }
@@ -151,8 +153,7 @@ void normalise(const View& y, const View& mean, const View& variance, const View
         variance.as<double>()[c] = moments.variance();
       }
       ChannelMap<T> map = map_of(c);
-      planes.for_each_part(
-          c, [&](const Planes::Part& part) { map.apply(planes, to, from, part, buffer, results); });
+      planes.for_each_part(c, [&](const Planes::Part& part) { map.apply(planes, to, from, part, buffer, results); });
     }
   });
 }
