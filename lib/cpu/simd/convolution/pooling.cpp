@@ -265,7 +265,7 @@ void average_planes(const View& y, const View& x, const Pooling& p) {
 
 // Averages of planes that are single rows, too short for vectors: as many rows at once as a vector has lanes.
 template <class T>
-struct ShortRows {
+struct ShortPlanes {
   using V = Vector<T>;
   static constexpr std::int64_t count = V::lanes, longest = 32;
 
@@ -301,8 +301,8 @@ void average_pool(const View& y, const View& x, const Pooling& p) {
     std::vector<Pooling::Span> spans = spans_of(p);
     std::int64_t row = begin;
     if constexpr (std::is_same_v<T, W>)
-      for (; ShortRows<T>::fit(p) && row + ShortRows<T>::count <= end; row += ShortRows<T>::count)
-        ShortRows<T>::average(y.as<T>() + row * results, x.as<T>() + row * width, p, spans, divisors);
+      for (; ShortPlanes<T>::fit(p) && row + ShortPlanes<T>::count <= end; row += ShortPlanes<T>::count)
+        ShortPlanes<T>::average(y.as<T>() + row * results, x.as<T>() + row * width, p, spans, divisors);
     planes.for_each_row(row, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
       const T* from = x.as<T>() + plane * planes.places * channels;
       T* to = y.as<T>() + row++ * results * channels;
