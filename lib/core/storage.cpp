@@ -23,8 +23,8 @@ namespace {
   return place_body(context.heap->allocate(body_size(rank), Heap::Use::body), context, rank, dtype, device, where);
 }
 
-bool is_row_major(const Shape& shape, const Shape& strides) {
-  if (shape.numel() == 0) return true;
+bool is_row_major(const Shape& shape, const Shape& strides, std::int64_t count) {
+  if (count == 0) return true;
   std::int64_t expected = 1;
   for (int i = shape.rank(); i-- > 0;) {
     if (shape[i] != 1 && strides[i] != expected) return false;
@@ -124,7 +124,7 @@ Tensor adopt_memory(const ForeignMemory& memory, void* first, const Shape& shape
       body->extents()[shape.rank() + i] = strides[i];
     }
     body->numel = shape.numel();
-    body->contiguous = is_row_major(shape, strides);
+    body->contiguous = is_row_major(shape, strides, body->numel);
     void* block = context.heap->allocate(sizeof(Storage) + sizeof(ForeignOwner), Heap::Use::storage);
     body->storage = place_storage(block, memory.bytes, 0, memory.device);
     body->storage->data = memory.data;
@@ -164,7 +164,7 @@ Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std
     body->extents()[shape.rank() + i] = strides[i];
   }
   body->numel = shape.numel();
-  body->contiguous = is_row_major(shape, strides);
+  body->contiguous = is_row_major(shape, strides, body->numel);
   body->data = static_cast<char*>(source.data) + offset * static_cast<std::int64_t>(size_of(source.dtype));
   body->storage = source.storage;
   body->storage->references.retain();

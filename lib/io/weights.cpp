@@ -15,6 +15,7 @@
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"
+#include "../ops/elementwise/elementwise.h"
 #include "../ops/if_needed.h"
 #include "file_magic.h"
 #include "keras_layout.h"
@@ -76,17 +77,10 @@ bool is_transpose(const Tensor& a, const Tensor& b) {
   return a.rank() == 2 && b.rank() == 2 && a.size(0) == b.size(1) && a.size(1) == b.size(0);
 }
 
-bool repeats_elements(const Tensor& x) {
-  if (x.is_contiguous()) return false;
-  for (int i = 0; i < x.rank(); ++i)
-    if (x.strides()[i] == 0 && x.size(i) > 1) return true;
-  return false;
-}
-
 // Why values cannot be loaded into a tensor; empty if they can.
 std::string difference(const Tensor& own, const Tensor& given, bool convert) {
   // One element would have to hold several values.
-  if (repeats_elements(own)) return fmt::format("{} repeats elements in the module: make it contiguous", describe(own));
+  if (repeats_elements(own.body())) return fmt::format("{} repeats elements in the module: make it contiguous", describe(own));
   std::string hint;
   bool fits = own.shape() == given.shape();
   if (!fits && is_transpose(own, given))

@@ -68,19 +68,30 @@ void prepare_kernel_on(const Tensor& x, bool writes, Location where) {
   prepare_on_device(x.body(), writes);
 }
 
+const void* read_from(const char* op, const Tensor& x, Location where) {
+  check_on_cpu(op, x, where);
+  notify_of_reading(x, op, where);
+  return x.body().data;
+}
+
+const void* read_on_device(const char* op, const Tensor& x, Location where) {
+  check_on_device(op, x, where);
+  notify_of_reading(x, op, where);
+  prepare_kernel_on(x, false, where);
+  return x.body().data;
+}
+
 }  // namespace
 
 const void* Tensor::row_major(DType dtype, Location where) const {
   check_type("data", "read", *this, dtype, where);
   check_row_major("data", *this, "read contiguous(x), or strided_data", where);
-  return readable(dtype, where);
+  return read_from("data", *this, where);
 }
 
 const void* Tensor::readable(DType dtype, Location where) const {
-  check_type("data", "read", *this, dtype, where);
-  check_on_cpu("data", *this, where);
-  notify_of_reading(*this, "data", where);
-  return body().data;
+  check_type("strided_data", "read", *this, dtype, where);
+  return read_from("strided_data", *this, where);
 }
 
 // NOLINTNEXTLINE(readability-make-member-function-const): gives access to elements that will be written
@@ -95,15 +106,12 @@ void* Tensor::writable(DType dtype, Location where) {
 const void* detail::row_major_on_device(const Tensor& x, DType dtype, Location where) {
   check_type("cuda::data", "read", x, dtype, where);
   check_row_major("cuda::data", x, "read contiguous(x), or cuda::strided_data", where);
-  return readable_on_device(x, dtype, where);
+  return read_on_device("cuda::data", x, where);
 }
 
 const void* detail::readable_on_device(const Tensor& x, DType dtype, Location where) {
-  check_type("cuda::data", "read", x, dtype, where);
-  check_on_device("cuda::data", x, where);
-  notify_of_reading(x, "cuda::data", where);
-  prepare_kernel_on(x, false, where);
-  return x.body().data;
+  check_type("cuda::strided_data", "read", x, dtype, where);
+  return read_on_device("cuda::strided_data", x, where);
 }
 
 void* detail::writable_on_device(Tensor& x, DType dtype, Location where) {

@@ -6,7 +6,7 @@ namespace reel::detail {
 
 Joining by_elements(const Call& call) {
   const OutputSpec& result = call.specs[0];
-  // Joined with others the elements would have another order in memory, in which sums add them.
+  // A joined call would store its elements in row-major order, and sums add them in the order of memory.
   if (result.order) return {};
   auto has_result_shape = [&](const Tensor* input) {
     const Body& x = input->body();

@@ -11,6 +11,7 @@ TEST_CASE("elements of another dtype, or in another order, are not handed out") 
   all_fail<DTypeError>({
       Bad("data: elements of (2, 3) f32 cannot be read as f64", [&] { x.data<double>(); }),
       Bad("data: elements of (2, 3) f32 cannot be read as i64", [&] { x.to_vector<std::int64_t>(); }),
+      Bad("strided_data: elements of (3, 2) f32 cannot be read as f64", [&] { transposed.strided_data<double>(); }),
       Bad("write: elements of (2, 3) f32 cannot be written as i32", [&] { x.write<int>(); }),
   });
   all_fail<ShapeError>({

@@ -36,8 +36,10 @@ Stream stream(Device device = default_device(), Location where = Location::here(
 /// Error if it is undefined; errors that ops of this thread have found in their operands on the GPU, in the name of the op.
 template <Element T>
 const T* data(const Tensor& x, Location where = Location::here());
-/// `data` of any tensor on a GPU, such as a view: the other elements follow at `x.strides()`. Throws: as `data`, but no
-/// ShapeError.
+/// A device pointer to the first element of any tensor on a GPU, such as a view, for kernels on `stream(x.device())` to
+/// read; the others follow at `x.strides()`. It is valid for as long as that of `data`.
+/// Throws: DTypeError unless T is the tensor's type; DeviceError if the tensor is on the CPU; Error if it is undefined;
+/// errors that ops of this thread have found in their operands on the GPU, in the name of the op.
 template <Element T>
 const T* strided_data(const Tensor& x, Location where = Location::here());
 
@@ -76,9 +78,9 @@ Writer<T> write(Tensor& x, Location where = Location::here());
 
 namespace reel::detail {
 
-/// The device pointer of a tensor that is to be read. Throws: as cuda::data.
+/// The device pointer of a contiguous tensor that is to be read. Throws: as cuda::data.
 const void* row_major_on_device(const Tensor& x, DType dtype, Location where);
-/// The same for any strides. Throws: as cuda::strided_data.
+/// The device pointer of a tensor that is to be read by its strides. Throws: as cuda::strided_data.
 const void* readable_on_device(const Tensor& x, DType dtype, Location where);
 /// The device pointer of a tensor that is to be overwritten. Throws: as cuda::write.
 void* writable_on_device(Tensor& x, DType dtype, Location where);

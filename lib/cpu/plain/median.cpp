@@ -101,6 +101,7 @@ void find_places(std::int64_t* places, const std::int64_t* ranks, std::int64_t w
 void places_of_ranks(const View& out, const View& x, const std::int64_t (&ranks)[2]) {
   if (out.numel == 0) return;
   std::int64_t count = x.dims[x.rank - 1], rows = x.numel / count, wanted = out.dims[x.rank - 1];
+  if (count == 1) return static_cast<void>(std::fill_n(out.as<std::int64_t>(), out.numel, 0));
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
     parallel_for(rows, (parallel_grain + count - 1) / count, [&](std::int64_t begin, std::int64_t end) {
       CachedSpace<Key<T>> keys(2 * count);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../../core/dtype_dispatch.h"
+#include "../../core/iteration.h"
 #include "../../core/threads/parallel.h"
 #include "../cached_space.h"
 #include "../cpu_kernels.h"
@@ -129,11 +130,26 @@ E* sorted(E* entries, E* others, std::int64_t size) {
   return size <= 8192 ? sorted_by_digits<8>(entries, others, size) : sorted_by_digits<11>(entries, others, size);
 }
 
+// Rows of one element are in order.
+template <class T>
+void copy_single(const View& values, const View& indices, const View& x) {
+  Iteration<3> rows({&values, &indices, &x});
+  parallel_for(x.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    rows.for_each_part(begin, end, [&](const std::int64_t* offsets, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        values.as<T>()[offsets[0] + i * rows.strides[0][0]] = x.as<const T>()[offsets[2] + i * rows.strides[2][0]];
+        indices.as<std::int64_t>()[offsets[1] + i * rows.strides[1][0]] = 0;
+      }
+    });
+  });
+}
+
 // Writes as many entries to each row of the outputs as it has, in order: those that `choose(row, space)` returns, where
 // `space` has room for `entries` entries.
 template <class T, class E, class Choose>
 void choose_rows(const View& values, const View& indices, const View& x, int axis, bool descending,
                  std::int64_t entries, Choose choose) {
+  if (x.dims[axis] == 1 && values.dims[axis] == 1) return copy_single<T>(values, indices, x);
   Rows rows(x, axis);
   std::int64_t wanted = values.dims[axis], value_stride = values.strides[axis], index_stride = indices.strides[axis];
   Row<T> row{nullptr, x.dims[axis], x.strides[axis], static_cast<Key<T>>(descending ? ~Key<T>(0) : 0)};

@@ -39,47 +39,31 @@ BinaryOperands::BinaryOperands(const char* op, const Arg& a, const Arg& b, Types
                      to_string(y.shape()));
 }
 
-namespace {
-
-bool has_shape(const Body& x, const Shape& shape) {
-  return x.rank == shape.rank() && std::equal(x.dims, x.dims + x.rank, shape.data());
-}
-
-// Null if the order is that of a row-major tensor.
-const Body* order_to_keep(const Body& x) {
-  return x.contiguous || x.numel == 0 || MemoryOrder(x.dims, x.strides, x.rank).is_logical ? nullptr : &x;
-}
-
-bool repeats(const Body& x) {
+bool repeats_elements(const Body& x) {
+  if (x.contiguous) return false;
   for (int i = 0; i < x.rank; ++i)
     if (x.strides[i] == 0 && x.dims[i] > 1) return true;
   return false;
 }
 
-}  // namespace
-
-OutputSpec elementwise_result(const Shape& shape, DType dtype, std::initializer_list<const Tensor*> operands) {
-  OutputSpec spec(shape, dtype, (*operands.begin())->device());
+OutputSpec in_order_of(OutputSpec spec, std::initializer_list<const Tensor*> operands) {
+  if (spec.like) return spec;
   for (const Tensor* operand : operands) {
     const Body& x = operand->body();
-    if (!has_shape(x, shape) || repeats(x)) continue;
-    spec.order = order_to_keep(x);
+    if (x.rank != spec.rank || !std::equal(x.dims, x.dims + x.rank, spec.dims)) continue;
+    if (x.contiguous || x.numel == 0) break;
+    if (repeats_elements(x)) continue;
+    if (!MemoryOrder(x.dims, x.strides, x.rank).is_logical) spec.order = &x;
     break;
   }
-  return spec;
-}
-
-OutputSpec elementwise_result(const Tensor& x, DType dtype) {
-  OutputSpec spec(x.body(), dtype);
-  if (!repeats(x.body())) spec.order = order_to_keep(x.body());
   return spec;
 }
 
 Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   BinaryOperands given(op.name, a, b, types);
   DType dtype = types == Types::comparison ? DType::boolean : given.dtype;
-  return invoke(op, {&*given.a, &*given.b}, elementwise_result(given.shape, dtype, {&*given.a, &*given.b}),
-                a.location());
+  return invoke(op, {&*given.a, &*given.b},
+                in_order_of({given.shape, dtype, given.a->device()}, {&*given.a, &*given.b}), a.location());
 }
 
 Tensor unary(const OpInfo& op, const Arg& x) {

@@ -58,12 +58,14 @@ struct BinaryOperands {
 /// Checks and runs a binary op on any operands. Throws: ShapeError; DTypeError; DeviceError.
 Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types);
 
-/// The result of an elementwise op on operands that broadcast to a shape, which has to outlive it. Its axes have the
-/// order in memory of those of the first operand that has that shape and repeats no element: operands of one order are read
-/// and written in it.
-OutputSpec elementwise_result(const Shape& shape, DType dtype, std::initializer_list<const Tensor*> operands);
-/// The result of an elementwise op on x, in the order of x.
-OutputSpec elementwise_result(const Tensor& x, DType dtype);
+/// Returns true if an axis of more than one element has stride 0.
+bool repeats_elements(const Body& x);
+
+/// Returns the spec of an elementwise op's result with the order of axes in memory of the first operand that has its shape
+/// and repeats no element, so that operands of one order are read and written in it.
+OutputSpec in_order_of(OutputSpec spec, std::initializer_list<const Tensor*> operands);
+/// Returns the spec of the result of an elementwise op on x.
+inline OutputSpec elementwise_result(const Tensor& x, DType dtype) { return in_order_of({x.body(), dtype}, {&x}); }
 
 inline bool same_form(const Body& a, const Body& b) {
   if (a.dtype != b.dtype || a.rank != b.rank || a.device != b.device) return false;
@@ -93,8 +95,9 @@ inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) 
 inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body& x = a.tensor()->body();
-    if (same_form(x, b.tensor()->body()) && x.contiguous && is_floating(x.dtype)) [[likely]]
-      return invoke(op, {a.tensor(), b.tensor()}, {x, types == Types::comparison ? DType::boolean : x.dtype},
+    if (same_form(x, b.tensor()->body()) && is_floating(x.dtype)) [[likely]]
+      return invoke(op, {a.tensor(), b.tensor()},
+                    in_order_of({x, types == Types::comparison ? DType::boolean : x.dtype}, {a.tensor(), b.tensor()}),
                     a.location());
   }
   return binary_general(op, a, b, types);

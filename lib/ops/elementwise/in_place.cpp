@@ -31,13 +31,6 @@ constexpr OpInfo copy_in_place_op{
 
 namespace {
 
-bool repeats_elements(const Body& x) {
-  if (x.contiguous) return false;
-  for (int i = 0; i < x.rank; ++i)
-    if (x.strides[i] == 0 && x.dims[i] > 1) return true;
-  return false;
-}
-
 bool same_elements(const Body& a, const Body& b) {
   if (a.data != b.data || !same_form(a, b)) return false;
   for (int i = 0; i < a.rank; ++i)

@@ -53,7 +53,8 @@ Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
   if (!broadcast_all(chosen, *x, *y, shape))
     fail<ShapeError>(name, call_site, "shapes do not broadcast: condition {}, a {}, b {}", to_string(chosen.shape()),
                      to_string(x->shape()), to_string(y->shape()));
-  return invoke(where_op, {&chosen, &*x, &*y}, elementwise_result(shape, dtype, {&*x, &*y, &chosen}), call_site);
+  return invoke(where_op, {&chosen, &*x, &*y}, in_order_of({shape, dtype, chosen.device()}, {&*x, &*y, &chosen}),
+                call_site);
 }
 
 // y = the larger of a and b;  da = d where a > b, d / 2 where a = b, else 0;  db = d where b > a, d / 2 where a = b,
@@ -154,8 +155,8 @@ Tensor clamp(const Arg& x, const Arg& low, const Arg& high) {
   if (!broadcast_all(*from, *least, *most, shape))
     fail<ShapeError>(name, where, "shapes do not broadcast: x {}, low {}, high {}", to_string(from->shape()),
                      to_string(least->shape()), to_string(most->shape()));
-  return invoke(clamp_op, {&*from, &*least, &*most}, elementwise_result(shape, dtype, {&*from, &*least, &*most}),
-                where);
+  return invoke(clamp_op, {&*from, &*least, &*most},
+                in_order_of({shape, dtype, from->device()}, {&*from, &*least, &*most}), where);
 }
 
 // y = a + w (b − a);  da = d (1 − w),  db = d w,  dw = d (b − a)
@@ -194,7 +195,8 @@ Tensor lerp(const Arg& a, const Arg& b, const Arg& weight) {
   if (!broadcast_all(*from, *to, *by, shape))
     fail<ShapeError>(name, where, "shapes do not broadcast: a {}, b {}, weight {}", to_string(from->shape()),
                      to_string(to->shape()), to_string(by->shape()));
-  return invoke(lerp_op, {&*from, &*to, &*by}, elementwise_result(shape, dtype, {&*from, &*to, &*by}), where);
+  return invoke(lerp_op, {&*from, &*to, &*by}, in_order_of({shape, dtype, from->device()}, {&*from, &*to, &*by}),
+                where);
 }
 
 OpList detail::selection_ops() {

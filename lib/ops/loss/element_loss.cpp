@@ -88,7 +88,7 @@ void accumulate_gradients(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0), &t = g.saved_input(1);
   // In a batch an operand that all examples share is broadcast.
   auto fused = [&](const Tensor& by, const Tensor& other) {
-    return invoke(element_loss_gradient_op, {&d, &by, &other}, elementwise_result(d.shape(), by.dtype(), {&by, &other}),
+    return invoke(element_loss_gradient_op, {&d, &by, &other}, in_order_of({d.body(), by.dtype()}, {&by, &other}),
                   g.where(), g.attribute_bytes());
   };
   if (g.wants(0)) g.accumulate(0, fused(x, t));

@@ -86,6 +86,7 @@ Real mod_of(Real a, Real b) {
   Real rest = std::fmod(a, b);
   return rest == 0 ? std::copysign(Real(0), b) : (rest < 0) != (b < 0) ? rest + b : rest;
 }
+Real fmod_of(Real a, Real b) { return std::fmod(a, b); }
 Real quotient_of(Real a, Real b) {
   if (b == 0) return a / b;
   if (!std::isfinite(a)) return NAN;
@@ -98,6 +99,8 @@ const BinaryVectorFunction binary_functions[] = {
     {"mod", [](auto& a, auto& b) { return mod(a, b); }, mod_of, 0.5, of_any_size(-20, 20), of_any_size(-20, 20)},
     {"mod", [](auto& a, auto& b) { return mod(a, b); }, mod_of, 0.5, of_any_size(0, 100), of_any_size(-3, 3)},
     {"mod", [](auto& a, auto& b) { return mod(a, b); }, mod_of, 0.5, whole(-1e6, 1e6), whole(1, 9)},
+    {"fmod", [](auto& a, auto& b) { return fmod(a, b); }, fmod_of, 0, of_any_size(-20, 20), of_any_size(-20, 20)},
+    {"fmod", [](auto& a, auto& b) { return fmod(a, b); }, fmod_of, 0, whole(-1e6, 1e6), whole(1, 9)},
     {"floor_divide", [](auto& a, auto& b) { return floor_divide(a, b); }, quotient_of, 2, of_any_size(-9, 9),
      of_any_size(-9, 9)},
     {"floor_divide", [](auto& a, auto& b) { return floor_divide(a, b); }, quotient_of, 2, whole(-1e6, 1e6),

@@ -6,9 +6,9 @@
 #include "../../../core/threads/parallel.h"
 #include "../../../kernels/pooling.h"
 #include "../instruction_set.h"
-#include "../products/transpose.h"
 #include "../reduce/moments.h"
 #include "../reduce/scan_extreme.h"
+#include "../reduce/short_rows.h"
 #include "../vector/wide.h"
 #include "pooling_windows.h"
 
@@ -263,30 +263,21 @@ void average_planes(const View& y, const View& x, const Pooling& p) {
   });
 }
 
-// Averages of planes that are single rows, too short for vectors: as many rows at once as a vector has lanes.
+// Averages short planes of one row, one for each lane of a vector.
 template <class T>
-struct ShortPlanes {
-  using V = Vector<T>;
-  static constexpr std::int64_t count = V::lanes, longest = 32;
-
-  static bool fit(const Pooling& p) {
-    return !p.channels_last && p.size[0] * p.size[1] * p.results[0] * p.results[1] == 1 && p.size[2] <= longest &&
-           p.results[2] <= longest;
+void average_short_rows(T* to, const T* from, const Pooling& p, const std::vector<Pooling::Span>& spans,
+                        const std::vector<Wide<T>>& divisors, Results<T>& results) {
+  using V = Vector<Wide<T>>;
+  ShortRows<Wide<T>> rows(p.size[2]), averages(p.results[2]);
+  rows.read(from);
+  auto across = static_cast<Wide<T>>(p.divisor(0, 0) * p.divisor(1, 0));
+  for (std::size_t o = 0; o < spans.size(); ++o) {
+    V sum(0);
+    for (std::int64_t k = 0; k < spans[o].count; ++k) sum = sum + rows.element(spans[o].begin + k * p.step(2));
+    averages.set_element(static_cast<std::int64_t>(o), sum / V::repeat(across * divisors[o]));
   }
-  static void average(T* to, const T* from, const Pooling& p, const std::vector<Pooling::Span>& spans,
-                      const std::vector<T>& divisors) {
-    alignas(64) T elements[longest * count], averages[longest * count];
-    transpose_panel(elements, count, from, p.size[2], p.size[2], count, 0);
-    auto across = static_cast<T>(p.divisor(0, 0) * p.divisor(1, 0));
-    for (std::size_t o = 0; o < spans.size(); ++o) {
-      const T* column = elements + spans[o].begin * count;
-      V sum(0);
-      for (std::int64_t k = 0; k < spans[o].count; ++k, column += p.step(2) * count) sum = sum + V::load(column);
-      (sum / V::repeat(across * divisors[o])).store(averages + o * static_cast<std::size_t>(count));
-    }
-    transpose_panel(to, p.results[2], averages, count, count, p.results[2], 0);
-  }
-};
+  averages.write(to, results);
+}
 
 template <class T>
 void average_pool(const View& y, const View& x, const Pooling& p) {
@@ -295,14 +286,18 @@ void average_pool(const View& y, const View& x, const Pooling& p) {
   Planes planes(x, p);
   std::int64_t width = p.size[2], results = p.results[2], channels = planes.channels, step = p.step(2);
   std::int64_t each = p.channels_last ? results * channels * planes.taps() : width * p.window[1] + 3 * results;
+  bool has_short_rows = !p.channels_last && planes.places == width && planes.results == results &&
+                        std::max(width, results) <= ShortRows<W>::longest;
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
     std::vector<W> sums(static_cast<std::size_t>(p.channels_last ? channels : width));
     std::vector<W> joined(static_cast<std::size_t>(results)), divisors = divisors_of<W>(p);
     std::vector<Pooling::Span> spans = spans_of(p);
     std::int64_t row = begin;
-    if constexpr (std::is_same_v<T, W>)
-      for (; ShortPlanes<T>::fit(p) && row + ShortPlanes<T>::count <= end; row += ShortPlanes<T>::count)
-        ShortPlanes<T>::average(y.as<T>() + row * results, x.as<T>() + row * width, p, spans, divisors);
+    if (has_short_rows) {
+      Results<T> written(y.numel);
+      for (; row + ShortRows<W>::count <= end; row += ShortRows<W>::count)
+        average_short_rows(y.as<T>() + row * results, x.as<T>() + row * width, p, spans, divisors, written);
+    }
     planes.for_each_row(row, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
       const T* from = x.as<T>() + plane * planes.places * channels;
       T* to = y.as<T>() + row++ * results * channels;

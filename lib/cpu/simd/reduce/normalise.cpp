@@ -51,7 +51,7 @@ class RowParameter {
   std::int64_t each_ = 1;
 };
 
-// Normalises short rows from `from` on, all at once. The weights and biases are those of all rows, or of each, with `own`.
+// Normalises short rows, one for each lane of a vector. `own`: each row has weights and biases of its own.
 template <class T>
 void normalise_short_rows(T* to, double* mean, double* variance, const T* from, const Wide<T>* weights,
                           const Wide<T>* biases, bool own, const RowForm& form, Results<T>& results) {

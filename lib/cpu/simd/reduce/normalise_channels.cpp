@@ -92,7 +92,7 @@ class ChannelMap {
   V scale_, shift_;
 };
 
-// Normalises short channels of one example from c on, all at once.
+// Normalises short channels of one example, one for each lane of a vector.
 template <class T>
 void normalise_short_channels(T* to, double* mean, double* variance, const T* from, std::int64_t size,
                               const Wide<T>* weight, const Wide<T>* bias, const ChannelForm& form,

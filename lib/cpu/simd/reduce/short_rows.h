@@ -52,7 +52,7 @@ class ShortRows {
       low[l] = static_cast<W>(means[l] - static_cast<double>(high[l]));
     }
     V more = V::load(high), less = V::load(low);
-    for (std::int64_t i = 0; i < length_; ++i) f(i, (element(i) - more) - less).store(elements_ + i * count);
+    for (std::int64_t i = 0; i < length_; ++i) set_element(i, f(i, (element(i) - more) - less));
   }
 
   template <class T>
@@ -61,7 +61,9 @@ class ShortRows {
                 [&](W* out, auto) { transpose_panel(out, length_, elements_, count, count, length_, 0); });
   }
 
+  /// Element i of each row.
   V element(std::int64_t i) const { return V::load(elements_ + i * count); }
+  void set_element(std::int64_t i, V v) { v.store(elements_ + i * count); }
 
  private:
   // The sums of the rows by add(sum, element), in the order of add_piece and sum_of_lanes.
