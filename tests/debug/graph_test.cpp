@@ -241,6 +241,30 @@ TEST_CASE("a loop that begins with a parameter is folded like any other") {
   CHECK(leads(graph, "tanh", "matmul"));
 }
 
+TEST_CASE("an op is told from others of its line by its parameters, or by the layer that its inputs had last") {
+  Tensor A = ones({3, 3}).requires_grad(), B = ones({3, 3}).requires_grad();
+  auto add = [](const Tensor& x, const Tensor& y) { return x + y; };
+  auto multiply = [](const Tensor& x, const Tensor& y) { return matmul(x, y); };
+  Tensor x = ones({2, 3});
+  Tape tape;
+  tape.watch(x);
+  Tensor a = tanh(matmul(x, A));
+  Tensor b = relu(matmul(x, B));
+  // The sums of an older and a newer layer, in either order, and with what has no parameters, belong to the newer one.
+  for (const Tensor& sum : {add(a, b), add(b, a), add(b, x), add(x, b)}) CHECK(sum.shape() == x.shape());
+  CHECK(add(a, x).shape() == x.shape());
+  // A parameter of the op's own tells more than those before it.
+  for (const Tensor* factor : {&A, &B}) CHECK(multiply(b, *factor).shape() == x.shape());
+  Graph graph = debug::graph(tape);
+  check_dot(graph.dot());
+  std::vector<std::int64_t> counts;
+  for (const GraphNode& one : graph.nodes())
+    if (one.label == "add") counts.push_back(one.count);
+  CHECK(counts == std::vector<std::int64_t>{4, 1});
+  auto products = std::ranges::count_if(graph.nodes(), [](const GraphNode& n) { return n.label == "matmul"; });
+  CHECK(products == 4);
+}
+
 TEST_CASE("in a catch, the graph of what was recorded ends with the op that threw") {
   Tensor w = ones({3, 4}).requires_grad();
   Tape tape;

@@ -3,8 +3,11 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -88,6 +91,46 @@ TEST_CASE("a profile counts calls, time and bytes by op, line and module, forwar
   CHECK(profile.peak_bytes() > 0);
   std::string table = to_string(profile);
   CHECK_THAT(table, contains("tanh") && contains("forward ms") && contains("backward MB") && contains(" ms in all, "));
+}
+
+TEST_CASE("the table of a profile has its rows, the rest of its time, its peak and its waits") {
+  Profile profile;
+  {
+    Tape tape;
+    Tensor w = ones({300, 200}).requires_grad();
+    tape.backward(sum(tanh(w)));
+    data::Loader<std::int64_t> loader(SlowNumbers{2, 4}, {.batch_size = 1, .workers = 1});
+    for (auto& batch : loader) CHECK(batch.size() == 1);
+  }
+  profile.stop();
+  std::vector<ProfileRow> rows = profile.rows(ProfileBy::op);
+  auto milliseconds = [](std::int64_t time) { return static_cast<double>(time) / 1e6; };
+  auto megabytes = [](auto bytes) { return static_cast<double>(bytes) / 1e6; };
+  auto share = [&](std::int64_t time) {
+    return 100 * static_cast<double>(time) / static_cast<double>(profile.duration());
+  };
+  std::int64_t rest = profile.duration();
+  for (const ProfileRow& row : rows) rest -= row.forward + row.backward;
+  std::string expected;
+  for (const ProfileRow& row : rows)
+    expected += fmt::format("{}  {}  {:.3f}  {:.3f}  {:.1f} %  {:.2f}  {:.2f}\n", row.name, row.calls,
+                            milliseconds(row.forward), milliseconds(row.backward), share(row.forward + row.backward),
+                            megabytes(row.bytes), megabytes(row.backward_bytes));
+  expected +=
+      fmt::format("{:.3f} ms in all, {:.1f} % of it outside of ops and gradients; at most {:.2f} MB of tensors\n",
+                  milliseconds(profile.duration()), share(rest), megabytes(profile.peak_bytes()));
+  for (const debug::ProfileWait& wait : profile.waits())
+    expected += fmt::format("{:.3f} ms, {:.1f} %, of waiting for {}, {} times\n", milliseconds(wait.duration),
+                            share(wait.duration), wait.reason, wait.count);
+  std::string table = to_string(profile);
+  table = table.substr(table.find('\n') + 1);
+  // Columns are as wide as their widest cell.
+  auto words = [](std::string_view text) {
+    std::istringstream stream{std::string(text)};
+    return std::vector<std::string>(std::istream_iterator<std::string>(stream), {});
+  };
+  CHECK(words(table) == words(expected));
+  CHECK(profile.peak_bytes() >= 2 * 300 * 200 * sizeof(float));
 }
 
 TEST_CASE("the time of a profile is that of the clock") {

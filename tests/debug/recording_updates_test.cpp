@@ -142,6 +142,34 @@ TEST_CASE("two parameters of a recording never share a name") {
   CHECK(names[0].size() == 8);
 }
 
+TEST_CASE("a parameter has the name of the model that first uses it, or the one that the program gave it") {
+  struct Scale : nn::Module {
+    const Tensor* factor = nullptr;  // no parameter of its own
+    Tensor operator()(const Arg& x) const {
+      return call("Scale", x, [&](const Tensor& x) { return x * *factor; });
+    }
+  };
+  TemporaryFile file("run.reel");
+  {
+    Net net;
+    Scale scale;
+    scale.factor = &net.output.bias;
+    Recording recording(file.path());
+    debug::name(net.hidden.bias, "offset");
+    optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+    for (int step = 0; step < 2; ++step) {
+      Tape tape;
+      // No module calls these ops, so that only the later ones say which layers have the weights.
+      Tensor outside = sum(square(net.hidden.weight)) + sum(square(net.hidden.bias));
+      Tensor scaled = sum(scale(ones({1, 1})));
+      make_step(net.parameters(), sgd, outside + scaled + sum(net(ones({1, 2}))), tape);
+    }
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  for (std::int64_t step = 0; step < 2; ++step)
+    CHECK(updates_of(run, step) == std::vector<std::string>{"bias", "hidden.weight", "offset", "output.weight"});
+}
+
 TEST_CASE("zeros that come of zeros, as those of an initial state, are no dead units") {
   TemporaryFile file("run.reel");
   {

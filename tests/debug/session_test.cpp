@@ -168,6 +168,27 @@ TEST_CASE("watches see norms and magnitudes that are NaN or infinite") {
   CHECK(script.stop_count == 0);
 }
 
+TEST_CASE("a watch for changes of scale looks at what ops compute, and not at the data that they are given") {
+  std::vector<Tensor> data{ones({3}), full({3}, 100)};
+  auto stops = [&](auto f) {
+    Script script;
+    debug::Session session(script.options());
+    debug::watch({.scale_change = 20});
+    Tensor w = ones({3}).requires_grad();
+    optim::SGD sgd({w}, {.learning_rate = 0});
+    for (const Tensor& x : data) {
+      Tape tape;
+      tape.backward(sum(w * f(x)));
+      sgd.step();
+      sgd.zero_grad();
+    }
+    return script.printed;
+  };
+  CHECK(stops([](const Tensor& x) { return sign(x); }).empty());
+  CHECK_THAT(stops([](const Tensor& x) { return x; }),
+             contains("watch: the norm is 100 times that of the step before"));
+}
+
 TEST_CASE("a running program is not let go until what cannot come true, or is no condition") {
   Script script{{{"run until step 0", "cont until id 1", "cont until bogus", "cont until op bogus", "cont until linear",
                   "cont until step", "cont until id 3"},
