@@ -163,6 +163,18 @@ TEST_CASE("zip archives that are cut off or changed are refused or read, and not
   }
 }
 
+TEST_CASE("a damaged member of a zip archive is refused with what is wrong with it") {
+  Folder folder;
+  std::string path = folder.file("a.zip"), text = "some text, some more text";
+  write_zip("test", path, std::vector<NewZipMember>{{"a", text, {}}}, false, Location::here());
+  std::string bytes = bytes_of(path);
+  bytes[bytes.find(text)] ^= 1;
+  put_bytes(path, bytes);
+  ZipArchive archive("test", path, Location::here());
+  CHECK_THAT(error_of<io::FileError>([&] { archive.contents(0); }),
+             contains("has a member that cannot be read: CRC error"));
+}
+
 TEST_CASE("members of one name, and contents that cannot have been stored, are refused") {
   Folder folder;
   std::string path = folder.file("a.zip"), text(4000, 'x');

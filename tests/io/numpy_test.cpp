@@ -170,6 +170,23 @@ TEST_CASE("an npy file that is cut off, too long or no such file is refused") {
   CHECK_THAT(error_of<io::FileError>([] { io::load_npy("/none/a.npy"); }), contains("cannot open '/none/a.npy'"));
 }
 
+TEST_CASE("an npy file that is cut off is refused by the part that it lacks") {
+  constexpr std::size_t signature = 8;
+  for (const char* version : {"\1", "\2"}) {
+    const std::size_t counted = signature + (*version == 1 ? 2 : 4), headed = counted + good.size();
+    const std::string whole = npy(good, std::string(8, '\1'), version);
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+      CAPTURE(length);
+      std::string lacks = length < signature ? fmt::format("has {} bytes, fewer than any array", length)
+                          : length < counted ? "is cut off within its header"
+                          : length < headed  ? fmt::format("says that its header has {} bytes, but only {} follow",
+                                                           good.size(), length - counted)
+                                             : fmt::format("{} bytes", length - headed);
+      CHECK_THAT(refusal(whole.substr(0, length)), contains(lacks));
+    }
+  }
+}
+
 TEST_CASE("archives of arrays that NumPy has written are read, stored and deflated") {
   for (const char* name : {"stored.npz", "deflated.npz"}) {
     CAPTURE(name);

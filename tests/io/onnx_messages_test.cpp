@@ -1,4 +1,6 @@
 #include <initializer_list>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -101,6 +103,46 @@ TEST_CASE("bools of an ONNX file are 0 or 1, whatever its bytes are") {
   for (const std::string& elements : {field(9, std::string("\x07\0\x80\xff", 4)), field(5, varints({7, 0, 256, -1}))}) {
     Tensor found = results_of(model(array(9, {4}, elements) + output("c")))[0];
     for (int i = 0; i < 4; ++i) CHECK(static_cast<const unsigned char*>(found.body().data)[i] == (i == 1 ? 0 : 1));
+  }
+}
+
+TEST_CASE("attributes of each kind come back from the bytes of a model") {
+  using Kind = detail::OnnxAttribute::Kind;
+  auto graph = std::make_shared<detail::OnnxGraph>();
+  graph->outputs.push_back({.name = "g", .type = detail::OnnxType::f32, .has_axes = false, .axes = {}});
+  std::vector<detail::OnnxAttribute> attributes{
+      {.name = "integer", .kind = Kind::integer, .integer = -7},
+      {.name = "number", .kind = Kind::number, .number = 0.5f},
+      {.name = "text", .kind = Kind::text, .text = "words"},
+      {.name = "integers", .kind = Kind::integers, .integers = {3, -4}},
+      {.name = "numbers", .kind = Kind::numbers, .numbers = {0.25f, -2}},
+      {.name = "texts", .kind = Kind::texts, .texts = {"a", "", "b"}},
+      {.name = "tensor",
+       .kind = Kind::tensor,
+       .tensor = std::make_shared<detail::OnnxTensor>(io::onnx::onnx_tensor("t", f({1, 2})))},
+      {.name = "graph", .kind = Kind::graph, .graph = graph}};
+  detail::OnnxModel model{.ir_version = 8, .opset = 17, .producer = "test", .producer_version = "", .graph = {}}, read;
+  model.graph.nodes = {{.type = "T", .name = "n", .inputs = {}, .outputs = {}, .attributes = attributes, .note = ""}};
+  detail::WrittenModel written = detail::onnx_bytes(model);
+  REQUIRE(written.problem.empty());
+  REQUIRE(detail::read_onnx(std::as_bytes(std::span(written.bytes)), read).empty());
+  REQUIRE(read.graph.nodes.size() == 1);
+  REQUIRE(read.graph.nodes[0].attributes.size() == attributes.size());
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    const detail::OnnxAttribute &one = attributes[i], &other = read.graph.nodes[0].attributes[i];
+    CAPTURE(one.name);
+    CHECK(other.name == one.name);
+    CHECK(other.kind == one.kind);
+    CHECK(other.integer == one.integer);
+    CHECK(other.number == one.number);
+    CHECK(other.text == one.text);
+    CHECK(other.integers == one.integers);
+    CHECK(other.numbers == one.numbers);
+    CHECK(other.texts == one.texts);
+    REQUIRE((other.tensor != nullptr) == (one.tensor != nullptr));
+    if (one.tensor) CHECK(other.tensor->bytes == one.tensor->bytes);
+    REQUIRE((other.graph != nullptr) == (one.graph != nullptr));
+    if (one.graph) CHECK(other.graph->outputs[0].name == "g");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <set>
 #include <string>
@@ -291,6 +292,32 @@ TEST_CASE("a number beside halves is written in f32, and the result is rounded o
       CHECK(all(logical_or(isinf(expected), apart <= size * (dtype == bf16 ? 0x1p-7 : 0x1p-10))).item<bool>());
       CHECK(mean(to(found == expected, f64)).item() >= 0.96);
     }
+}
+
+TEST_CASE("masked softmaxes of a file compute what they do without one, at the ends of their dtype, too") {
+  Folder folder;
+  std::string file = folder.file("model.onnx");
+  constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+  Tensor mask = tensor({{1, 1, 0}, {1, 0, 0}}) > 0;
+  for (DType dtype : {f16, f32, f64})
+    for (double least : {-1.0, -7e4, -1e38, -2e38, -1e200, minus_infinity})
+      for (bool logarithm : {false, true}) {
+        bool is_number = dtype == f16 ? least >= -65504 : dtype == f64 || least >= -3e38;
+        if (!is_number && least != minus_infinity) continue;
+        CAPTURE(name_of(dtype), least, logarithm);
+        auto f = [&](std::span<const Tensor> x) {
+          return std::vector<Tensor>{logarithm ? log_softmax(x[0], -1, {.mask = x[1]})
+                                               : softmax(x[0], -1, {.mask = x[1]})};
+        };
+        // Scores far below those that a mask hides.
+        Tensor x = tensor({{least, least, 0}, {least, 0, 1}}, {.dtype = dtype});
+        io::onnx::save(file, f, {{.name = "x", .example = x}, {.name = "mask", .example = mask}});
+        std::vector<Tensor> given{x, mask};
+        testing::Closeness close =
+            testing::all_close(io::onnx::load(file)(given).at(0), f(given)[0], {.relative = 1e-3, .absolute = 1e-3});
+        INFO(close.difference());
+        CHECK(static_cast<bool>(close));
+      }
 }
 
 TEST_CASE("scan, loop and size_of refuse what does not fit, exported or not") {
