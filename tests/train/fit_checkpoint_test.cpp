@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <functional>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <reel/data/loader.h>
 #include <reel/io.h>
@@ -16,6 +18,7 @@
 
 #include "catch.h"
 #include "io/folder.h"
+#include "train/fit_progress.h"
 
 using namespace reel;
 using namespace reel_test;
@@ -159,6 +162,41 @@ TEST_CASE("a fit that after_epoch has ended goes on with the bits of one that it
     CHECK(std::ssize(fitted(path, none, Kind::memory, options).losses) == last);
   }
   CHECK(fitted(path, none, Kind::memory, {.epochs = 4}) == fitted(Kind::memory, {.epochs = 4}));
+}
+
+TEST_CASE("a fit refuses a position that it cannot have, and one within an epoch of other batches") {
+  nn::Linear model(1, 1);
+  train::Data training(ones({6, 1}), ones({6, 1}));
+  const train::FitOptions options{.epochs = 3, .batch_size = 2};
+  nn::FitProgress progress(model, training, options);
+  std::vector<NamedTensor> state = progress.state({});
+  REQUIRE(state[0].name == "position");
+  const auto position = state[0].tensor.to_vector<std::int64_t>();
+  enum { in_epoch, in_batches, in_best = 3, in_steps, in_batch_size = 7, in_size };
+  struct Change {
+    std::size_t place;
+    std::int64_t value;
+  };
+  auto refusal = [&](std::initializer_list<Change> changes) {
+    std::vector<std::int64_t> changed = position;
+    for (const Change& change : changes) changed[change.place] = change.value;
+    std::vector<NamedTensor> given = state;
+    given[0].tensor = tensor(changed);
+    return error_of<Error>([&] { progress.load(given, {}); });
+  };
+  for (Change change :
+       {Change{in_epoch, 0}, {in_epoch, 2}, {in_batches, -1}, {in_best, -1}, {in_best, 1}, {in_best, 2}}) {
+    CAPTURE(change.place, change.value);
+    CHECK_THAT(refusal({change}), contains("'position' is not one of a training of 0 epochs from epoch 1"));
+  }
+  // Between two epochs the batches may become others.
+  for (Change change : {Change{in_batch_size, 3}, {in_size, 7}}) {
+    CHECK(refusal({change}).empty());
+    CHECK_THAT(refusal({{in_batches, 1}, change}), contains("the state is within an epoch of"));
+  }
+  CHECK(refusal({{in_batches, 1}, {in_steps, 5}}).empty());
+  CHECK(progress.batches == 1);
+  CHECK(progress.steps == 5);
 }
 
 TEST_CASE("the log of a fit that is cut off and resumed has each step once") {
