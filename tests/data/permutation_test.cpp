@@ -119,6 +119,12 @@ TEST_CASE("the order of a large dataset has no trend and no runs") {
   CHECK(std::abs(static_cast<double>(ascents) - size / 2.0) < 5 * std::sqrt(size / 12.0));
 }
 
+TEST_CASE("the order and the keys of a seed stay, so that a saved run goes on with its own") {
+  CHECK(all_of(10, 1) == std::vector<std::int64_t>{0, 5, 7, 2, 1, 9, 6, 4, 8, 3});
+  CHECK(Permutation(std::int64_t{1} << 40, 3, 4)[5] == 970'045'074'123);
+  CHECK(derived_key(1, 2, 3) == 0x284567eed5ddafb2);
+}
+
 TEST_CASE("the keys of items differ") {
   std::map<std::uint64_t, int> keys;
   for (std::uint64_t seed = 0; seed < 10; ++seed)

@@ -190,6 +190,8 @@ TEST_CASE("LSTMCell names the caller's line and the shapes that do not fit") {
              }),
              contains("takes projected inputs (B, 12) with h (B, 3) and c (B, 3), not (3, 12) with (4, 3) and (4, 3)"));
   CHECK_THAT(error_of<ShapeError>([&] { cell.step(ones({2, 4, 12}), state); }), contains("not (2, 4, 12) with"));
+  CHECK_THAT(error_of<ShapeError>([&] { cell.step(ones({12}), state); }), contains("not (12,) with"));
+  CHECK_THAT(error_of<ShapeError>([&] { cell.step(ones({}), state); }), contains("not () with"));
   CHECK_THAT(error_of<ShapeError>([&] { cell(ones({4, 2}), {state.h, Tensor()}); }), contains("and undefined"));
   CHECK_THAT(error_of<ShapeError>([] { nn::LSTMCell(2, 0); }), contains("not input 2, hidden 0"));
 }

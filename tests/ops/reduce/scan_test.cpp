@@ -1,5 +1,6 @@
 #include <reel/reel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "kernels/kernel_table.h"
 #include "ops/numbers.h"
 #include "ops/reduce/random_view.h"
 #include "ops/table/table.h"
@@ -192,6 +194,41 @@ TEST_CASE("scans of nothing, of one element and of long lines have their closed 
     CHECK(same_bits(cummin(order, 0).indices, zeros({length}, {.dtype = i64})));
     CHECK(same_bits(cummax(flip(order, 0), 0).values, full({length}, static_cast<double>(length - 1))));
   }
+}
+
+TEST_CASE("the first factor of a recurrence counts for nothing, whatever it is") {
+  std::mt19937 random(seed);
+  for (const Shape& shape : {Shape{6}, Shape{5, 4}, Shape{3, 5, 2}, Shape{4, 700}, Shape{700, 4}, Shape{3, 300, 5}})
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      for (DType dtype : {f32, f64})
+        for (bool backwards : {false, true}) {
+          CAPTURE(to_string(shape), axis, name_of(dtype), backwards);
+          std::uniform_real_distribution<double> number(-1, 1);
+          std::vector<double> factors, terms, expected(static_cast<std::size_t>(shape.numel()));
+          for (std::int64_t i = 0; i < shape.numel(); ++i) {
+            factors.push_back(number(random));
+            terms.push_back(number(random));
+          }
+          Tensor a = to(tensor(factors, shape), dtype), b = to(tensor(terms, shape), dtype);
+          std::int64_t first = backwards ? shape[axis] - 1 : 0;
+          Tensor y = zeros(shape, {.dtype = dtype}), of_nan = zeros(shape, {.dtype = dtype});
+          Tensor nan = full(slice(a, axis, first, first + 1).shape(), std::nan(""), {.dtype = dtype});
+          Tensor a_of_nan = concat({slice(a, axis, 0, first), nan, slice(a, axis, first + 1)}, axis);
+          detail::kernels(cpu).recurrence(y.body(), a.body(), b.body(), axis, backwards);
+          detail::kernels(cpu).recurrence(of_nan.body(), a_of_nan.body(), b.body(), axis, backwards);
+          CHECK(same_bits(of_nan, y));
+          std::vector<double> from = values_of(a), added = values_of(b), found = values_of(y);
+          double most = 0;
+          for_each_line(shape, axis, [&](std::vector<std::size_t> line) {
+            if (backwards) std::ranges::reverse(line);
+            double state = 0;
+            for (std::size_t place : line) {
+              state = added[place] + (place == line[0] ? 0 : from[place] * state);
+              most = std::max(most, std::abs(found[place] - state));
+            }
+          });
+          CHECK(most <= (dtype == f32 ? 1e-6 : 1e-13));
+        }
 }
 
 TEST_CASE("gradients of cumulative extremes go to their elements, to the second order") {
