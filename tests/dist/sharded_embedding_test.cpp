@@ -1,5 +1,6 @@
 #include <reel/dist/sharded_embedding.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -220,6 +222,24 @@ TEST_CASE("a saved table is loaded on any number of ranks, and only the latest s
   CHECK_THAT(error_of<Error>([&] { wrong.load(folder.file("table")); }),
              contains("with seed 2, not of 333 with seed 3"));
   group.barrier();
+}
+
+TEST_CASE("a table's files may be removed as soon as one rank has loaded them") {
+  dist::Group group;
+  SharedFolder folder(group);
+  dist::ShardedEmbedding table(group, 50, 3, {.seed = 4});
+  table.save(folder.file("table"));
+  // The other ranks come later.
+  if (group.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  dist::ShardedEmbedding other(group, 50, 3, {.deviation = 0, .seed = 4});
+  CHECK(error_of<Error>([&] { other.load(folder.file("table")); }).empty());
+  if (group.rank() == 0) {
+    for (std::int64_t rank = 0; rank < group.size(); ++rank)
+      std::filesystem::remove(folder.file(fmt::format("table.1.{}-of-{}.safetensors", rank, group.size())));
+    std::filesystem::remove(folder.file("table.safetensors"));
+    CHECK(folder.count() == 0);
+  }
+  CHECK(whole_table(group, other) == whole_table(group, table));
 }
 
 TEST_CASE("what a sharded table cannot do is an error that names the line") {
