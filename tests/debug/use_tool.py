@@ -4,6 +4,7 @@
 Usage: use_tool.py REEL WRITE_RECORDING
 """
 
+import ctypes.util
 import fcntl
 import os
 import pty
@@ -95,6 +96,29 @@ def use_terminal(tool, recording):
     check("quit ends with status 0", terminal.status() == 0)
 
 
+def edit_lines(tool, recording):
+    """Completes and repeats commands, for which libedit is loaded."""
+    if not ctypes.util.find_library("edit"):
+        print("libedit is not installed, so that no line is edited")
+        return
+    terminal = Terminal(tool, "debug", recording)
+    terminal.send("run until has_inf_or_nan\n")
+    terminal.until("log at")
+    for typed, printed in ("wh\t\n", "ops, %1 to"), ("lt -f has_inf_or\t -c 2\n", "(2, 3) f32"), ("lt -s ti\t -c 1\n", "more; `lt"):
+        terminal.send(typed)
+        shown = terminal.until(printed, 5)
+        check(f"a word of {typed!r} is completed", shown.endswith(printed), shown)
+    error = "there is no command 'fly'"
+    terminal.send("fly /et\t\n")
+    shown = terminal.until(error, 5)
+    check("no word is completed to the name of a file", shown.endswith(error) and "/etc" not in shown, shown)
+    terminal.send("\x1b[A\n")
+    shown = terminal.until(error, 5)
+    check("an arrow shows the last command again", shown.endswith(error), shown)
+    terminal.send("quit\n")
+    check("quit ends edited lines with status 0", terminal.status() == 0)
+
+
 def use_diff(tool, recording, other, folder):
     found = run(tool, "diff", recording, recording)
     check("a recording agrees with itself", found.returncode == 0 and found.stdout.startswith("The runs agree in all "), found)
@@ -122,6 +146,7 @@ def main():
             subprocess.run([write_recording, recording, "2000", kind], check=True)
         use_debugger(tool, recordings[0])
         use_terminal(tool, recordings[0])
+        edit_lines(tool, recordings[0])
         use_diff(tool, *recordings, folder)
     return 1 if failures else 0
 

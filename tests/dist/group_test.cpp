@@ -1,9 +1,14 @@
 #include <reel/dist/group.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <random>
+#include <string>
 
 #include <reel/ops.h>
 #include <reel/tape.h>
@@ -199,6 +204,28 @@ TEST_CASE("each rank receives the rows that the others have for it") {
     CHECK(received.counts == received_counts);
     CHECK(received.rows.to_vector<std::int64_t>() == expected);
   }
+}
+
+TEST_CASE("a process alone that aborts ends with its status, and says why") {
+  if (dist::Group().size() > 1) return;  // a child would end the other ranks
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  std::cout.flush();
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    dist::Group().abort("no more data", 7);
+  }
+  close(ends[1]);
+  std::string said;
+  char bytes[256];
+  for (ssize_t count; (count = read(ends[0], bytes, sizeof bytes)) > 0;)
+    said.append(bytes, static_cast<std::size_t>(count));
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+  CHECK(said == "rank 0 of 1: no more data\n");
 }
 
 TEST_CASE("what cannot be exchanged is refused with the line of the caller") {
