@@ -199,6 +199,34 @@ TEST_CASE("a fit refuses a position that it cannot have, and one within an epoch
   CHECK(progress.steps == 5);
 }
 
+TEST_CASE("what a fit has come to is restored whole, and a state with more is refused") {
+  nn::Linear model(1, 1);
+  train::Data training(ones({6, 1}), ones({6, 1}));
+  const train::FitOptions options{.epochs = 3, .batch_size = 2};
+  nn::FitProgress from(model, training, options), to(model, training, options);
+  from.batches = 2;
+  from.steps = 7;
+  from.seconds = 12.5;
+  from.least = 0.25;
+  from.sums.assign(from.sums.size(), 3);
+  from.order = Generator(8);
+  from.order.set_calls(9);
+  std::vector<NamedTensor> state = from.state({});
+  to.load({}, {});  // a snapshot without a fit
+  CHECK(to.steps == 0);
+  to.load(state, {});
+  CHECK(to.epoch == from.epoch);
+  CHECK(to.batches == 2);
+  CHECK(to.steps == 7);
+  CHECK(to.seconds == 12.5);
+  CHECK(to.least == 0.25);
+  CHECK(to.sums == from.sums);
+  CHECK(to.order.seed() == 8);
+  CHECK(to.order.calls() == 9);
+  state.push_back({"speed", ones({1})});
+  CHECK_THAT(error_of<Error>([&] { to.load(state, {}); }), contains("'speed' is not known"));
+}
+
 TEST_CASE("the log of a fit that is cut off and resumed has each step once") {
   Folder folder;
   train::FitOptions options{.epochs = 2, .log_steps = 1};
