@@ -80,7 +80,8 @@ bool is_transpose(const Tensor& a, const Tensor& b) {
 // Why values cannot be loaded into a tensor; empty if they can.
 std::string difference(const Tensor& own, const Tensor& given, bool convert) {
   // One element would have to hold several values.
-  if (repeats_elements(own.body())) return fmt::format("{} repeats elements in the module: make it contiguous", describe(own));
+  if (repeats_elements(own.body()))
+    return fmt::format("{} repeats elements in the module: make it contiguous", describe(own));
   std::string hint;
   bool fits = own.shape() == given.shape();
   if (!fits && is_transpose(own, given))
