@@ -1,5 +1,6 @@
 #include "protobuf.h"
 
+#include <bit>
 #include <cstddef>
 
 namespace reel::logging {

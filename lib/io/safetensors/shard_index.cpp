@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <bit>
 #include <filesystem>
 #include <stdexcept>
 

@@ -1,6 +1,7 @@
 #include "event_reader.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <span>
 
