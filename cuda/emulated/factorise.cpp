@@ -1,5 +1,6 @@
 #include "../libraries/factorise.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -32,20 +33,18 @@ Eigen::Map<const Matrix<T>> matrix(const T* all, std::int64_t i, std::int64_t ro
 }  // namespace
 
 template <class T>
-void factor_lu(T* a, std::int64_t n, std::int64_t count, int* pivots) {
+void factor_lu(T* a, std::int64_t rows, std::int64_t n, std::int64_t count, int* pivots) {
   give_to_stream(current_stream(), [=] {
     DeviceAccess access;
     for (std::int64_t i = 0; i < count; ++i) {
-      Eigen::PartialPivLU<Matrix<T>> factors{Matrix<T>(matrix(a, i, n, n))};
-      matrix(a, i, n, n) = factors.matrixLU();
-      // Converts a permutation of rows to a sequence of row exchanges.
-      Vector<int> order = factors.permutationP().indices();
-      Vector<int> rows = Vector<int>::LinSpaced(n, 0, static_cast<int>(n) - 1);
-      for (std::int64_t row = 0; row < n; ++row) {
-        std::int64_t other = row;
-        while (order[rows[other]] != row) ++other;
-        std::swap(rows[row], rows[other]);
-        pivots[i * n + row] = static_cast<int>(other) + 1;
+      auto left = matrix(a, i, rows, n);
+      for (std::int64_t k = 0, size = std::min(rows, n); k < size; ++k) {
+        std::int64_t below = rows - k - 1, largest = 0;
+        left.col(k).tail(below + 1).cwiseAbs().maxCoeff(&largest);
+        left.row(k).swap(left.row(k + largest));
+        pivots[i * size + k] = static_cast<int>(k + largest) + 1;
+        if (left(k, k) != 0) left.col(k).tail(below) /= left(k, k);
+        left.bottomRightCorner(below, n - k - 1) -= left.col(k).tail(below) * left.row(k).tail(n - k - 1);
       }
     }
   });
@@ -183,8 +182,8 @@ void factor_eigh(double* a, double* values, std::int64_t n, std::int64_t count, 
   });
 }
 
-template void factor_lu(float*, std::int64_t, std::int64_t, int*);
-template void factor_lu(double*, std::int64_t, std::int64_t, int*);
+template void factor_lu(float*, std::int64_t, std::int64_t, std::int64_t, int*);
+template void factor_lu(double*, std::int64_t, std::int64_t, std::int64_t, int*);
 template void solve_factored(const float*, const int*, float*, std::int64_t, std::int64_t, std::int64_t);
 template void solve_factored(const double*, const int*, double*, std::int64_t, std::int64_t, std::int64_t);
 template void solve_triangle(const float*, float*, std::int64_t, std::int64_t, std::int64_t, TriangleAttributes);

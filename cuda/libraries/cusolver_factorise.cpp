@@ -148,11 +148,11 @@ struct Calls<double> {
 
 // The status is ignored: a singular matrix is detected from its factors.
 template <class T>
-void factor_lu(T* a, std::int64_t n, std::int64_t count, int* pivots) {
+void factor_lu(T* a, std::int64_t rows, std::int64_t n, std::int64_t count, int* pivots) {
   auto& library = of_current_queue<Library>();
   Array<int> faults(count);
-  int size = as_int(n);
-  if (runs_as_batch(n, count)) {
+  int size = as_int(n), height = as_int(rows);
+  if (rows == n && runs_as_batch(n, count)) {
     Addresses<T> matrices(a, n * n, count);
     return for_each_part(count, [&](std::int64_t first, std::int64_t part) {
       check(Calls<T>::lu_batch(library.blas.on_stream(), size, matrices.get() + first, size, pivots + first * n,
@@ -162,10 +162,11 @@ void factor_lu(T* a, std::int64_t n, std::int64_t count, int* pivots) {
   }
   cusolverDnHandle_t handle = library.solver.on_stream();
   int work = 0;
-  check(Calls<T>::lu_size(handle, size, size, a, size, &work), "cusolverDn<t>getrf_bufferSize");
+  check(Calls<T>::lu_size(handle, height, size, a, height, &work), "cusolverDn<t>getrf_bufferSize");
   Array<T> workspace(work);
   for (std::int64_t i = 0; i < count; ++i)
-    check(Calls<T>::lu(handle, size, size, a + i * n * n, size, workspace.get(), pivots + i * n, faults.get() + i),
+    check(Calls<T>::lu(handle, height, size, a + i * rows * n, height, workspace.get(), pivots + i * std::min(rows, n),
+                       faults.get() + i),
           "cusolverDn<t>getrf");
 }
 
@@ -314,8 +315,8 @@ void factor_eigh(double* a, double* values, std::int64_t n, std::int64_t count, 
           "cusolverDnDsyevd");
 }
 
-template void factor_lu(float*, std::int64_t, std::int64_t, int*);
-template void factor_lu(double*, std::int64_t, std::int64_t, int*);
+template void factor_lu(float*, std::int64_t, std::int64_t, std::int64_t, int*);
+template void factor_lu(double*, std::int64_t, std::int64_t, std::int64_t, int*);
 template void solve_factored(const float*, const int*, float*, std::int64_t, std::int64_t, std::int64_t);
 template void solve_factored(const double*, const int*, double*, std::int64_t, std::int64_t, std::int64_t);
 template void solve_triangle(const float*, float*, std::int64_t, std::int64_t, std::int64_t, TriangleAttributes);

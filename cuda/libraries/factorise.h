@@ -11,10 +11,10 @@
 
 namespace reel::detail::inline REEL_TARGET {
 
-/// a (n, n) → its factors: L below the diagonal, U above; `pivots` (n), counted from 1, are the rows with which rows 1,
-/// 2, … were exchanged.
+/// a (rows, n) → its factors: L below the diagonal, U above; `pivots` (min(rows, n)), counted from 1, are the rows with
+/// which rows 1, 2, … were exchanged.
 template <class T>
-void factor_lu(T* a, std::int64_t n, std::int64_t count, int* pivots);
+void factor_lu(T* a, std::int64_t rows, std::int64_t n, std::int64_t count, int* pivots);
 /// Solves from these factors: right-hand sides (n, columns) → solutions.
 template <class T>
 void solve_factored(const T* factors, const int* pivots, T* right, std::int64_t n, std::int64_t columns,

@@ -22,6 +22,9 @@ struct LinearAlgebraKernels {
   void (*determinant)(const View& out, const View& a);
   void (*log_determinant)(const View& sign, const View& logarithm, const View& a);
   std::int64_t (*cholesky)(const View& out, const View& a);
+  /// The rows of a (…, M, N) in the order in which elimination takes them, `order` (…, M) of i64, and their factors: u in
+  /// the upper triangle, and l below, without its diagonal of ones.
+  void (*lu)(const View& factors, const View& order, const View& a);
   /// A has at least as many rows as columns.
   void (*qr)(const View& q, const View& r, const View& a);
   /// Vectors are not wanted if their views have no data, here and in `eigh`.

@@ -154,7 +154,7 @@ TEST_CASE("bad operands of linear algebra are refused") {
 
 TEST_CASE("pivots are the largest of their columns, whatever the matrix") {
   manual_seed(13);
-  for (const Shape& shape : {Shape{6, 4}, Shape{4, 6}, Shape{5, 5}, Shape{3, 7, 2}, Shape{40, 40}})
+  for (const Shape& shape : {Shape{6, 4}, Shape{4, 6}, Shape{5, 5}, Shape{3, 7, 2}, Shape{40, 40}, Shape{2, 90, 50}, Shape{50, 90}, Shape{3, 0}, Shape{0, 3}})
     for (bool is_deficient : {false, true}) {
       CAPTURE(to_string(shape), is_deficient);
       Tensor a = randn(shape, {.dtype = f64});
@@ -162,7 +162,7 @@ TEST_CASE("pivots are the largest of their columns, whatever the matrix") {
       auto [p, l, u] = lu(a);
       CHECK(furthest(matmul(p, matmul(l, u)), a) < 1e-12);
       CHECK(furthest(matmul(p, transpose(p)), expand(identity(p.size(-1)), p.shape())) == 0);
-      CHECK(max(abs(l)).item() == 1);
+      if (l.numel() > 0) CHECK(max(abs(l)).item() == 1);
       CHECK(furthest(triu(u), u) == 0);
       CHECK(furthest(tril(l), l) == 0);
     }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "../../../lib/kernels/formulas/vector_sign.h"
@@ -166,16 +167,17 @@ void with_element(DType dtype, F f) {
     f(0.0f);
 }
 
-// The factors of square matrices.
+// The factors of matrices.
 template <class T>
 struct Factors {
   Size size;
   Array<T> elements;
   Array<int> pivots;
 
-  explicit Factors(const View& a) : size(a), elements(size.numel()), pivots(size.count * size.rows) {
-    turn(elements.get(), a.as<T>(), size.count, size.rows, size.rows);
-    factor_lu(elements.get(), size.rows, size.count, pivots.get());
+  explicit Factors(const View& a)
+      : size(a), elements(size.numel()), pivots(size.count * std::min(size.rows, size.columns)) {
+    turn(elements.get(), a.as<T>(), size.count, size.rows, size.columns);
+    factor_lu(elements.get(), size.rows, size.columns, size.count, pivots.get());
   }
   void report_singular() const {
     Flags singular(size.count);
@@ -261,6 +263,37 @@ struct MultiplyPivots {
     }
   }
 };
+
+// Run by one thread for each matrix: the order of rows that exchanges lead to.
+struct OrderRows {
+  std::int64_t* order;
+  const int* pivots;
+  std::int64_t rows, exchanges;
+
+  REEL_DEVICE void operator()(std::int64_t i) const {
+    std::int64_t* own = order + i * rows;
+    for (std::int64_t row = 0; row < rows; ++row) own[row] = row;
+    for (std::int64_t row = 0; row < exchanges; ++row) {
+      std::int64_t other = pivots[i * exchanges + row] - 1, moved = own[row];
+      own[row] = own[other];
+      own[other] = moved;
+    }
+  }
+};
+
+void lu(const View& out, const View& order, const View& a) {
+  Size size(a);
+  auto order_rows = [&](const int* pivots, std::int64_t exchanges) {
+    for_each(size.count, OrderRows{order.as<std::int64_t>(), pivots, size.rows, exchanges});
+  };
+  if (order.numel == 0) return;
+  if (a.numel == 0) return order_rows(nullptr, 0);
+  with_element(a.dtype, [&]<class T>(T) {
+    Factors<T> factors(a);
+    turn(out.as<T>(), factors.elements.get(), size.count, size.columns, size.rows);
+    order_rows(factors.pivots.get(), std::min(size.rows, size.columns));
+  });
+}
 
 template <class T>
 struct Fill {
@@ -441,6 +474,7 @@ void fill_linear_algebra(KernelTable& table) {
       .determinant = determinant,
       .log_determinant = log_determinant,
       .cholesky = cholesky,
+      .lu = lu,
       .qr = qr,
       .svd = svd,
       .eigh = eigh,

@@ -19,7 +19,7 @@ inline constexpr std::int64_t no_memory = -2;
 /// They return the index of the first matrix that fails, −1 if none does, or `no_memory`.
 struct DecompositionsTable {
   static constexpr ModuleName module = {"reel_decompositions", "decompositions and solutions of matrices", "libstdc++6",
-                                        1};
+                                        2};
 
   std::int64_t (*solve)(MatrixRange range, const View& out, const View& a, const View& b) noexcept;
   std::int64_t (*triangular_solve)(MatrixRange range, const View& out, const View& a, const View& b,
@@ -28,6 +28,7 @@ struct DecompositionsTable {
   std::int64_t (*determinant)(MatrixRange range, const View& out, const View& a) noexcept;
   std::int64_t (*log_determinant)(MatrixRange range, const View& sign, const View& logarithm, const View& a) noexcept;
   std::int64_t (*cholesky)(MatrixRange range, const View& out, const View& a) noexcept;
+  std::int64_t (*lu)(MatrixRange range, const View& factors, const View& order, const View& a) noexcept;
   std::int64_t (*qr)(MatrixRange range, const View& q, const View& r, const View& a) noexcept;
   std::int64_t (*svd)(MatrixRange range, const View& u, const View& s, const View& vh, const View& a) noexcept;
   std::int64_t (*eigh)(MatrixRange range, const View& values, const View& vectors, const View& a) noexcept;

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <Eigen/LU>
 
@@ -74,6 +76,42 @@ std::int64_t triangular_solve(MatrixRange range, const View& out, const View& a,
   });
 }
 
+// Eliminates columns [begin, end) below the diagonal within themselves; rows are exchanged as a whole.
+template <class T>
+void eliminate(ColumnMatrix<T>& a, Eigen::Map<ColumnVector<std::int64_t>> order, Eigen::Index begin, Eigen::Index end) {
+  for (Eigen::Index k = begin; k < end; ++k) {
+    Eigen::Index below = a.rows() - k - 1, largest = 0;
+    a.col(k).tail(below + 1).cwiseAbs().maxCoeff(&largest);
+    if (largest != 0) {
+      a.row(k).swap(a.row(k + largest));
+      std::swap(order[k], order[k + largest]);
+    }
+    if (a(k, k) != T(0)) a.col(k).tail(below) /= a(k, k);
+    a.block(k + 1, k + 1, below, end - k - 1).noalias() -= a.col(k).tail(below) * a.row(k).segment(k + 1, end - k - 1);
+  }
+}
+
+// Eigen's factors are those of square matrices only.
+std::int64_t factor_lu(MatrixRange range, const View& factors, const View& order, const View& a) noexcept {
+  constexpr Eigen::Index block = 32;
+  return with_element(a.dtype, [&]<class T>(std::type_identity<T>) {
+    Matrices<T> results(factors), matrices(a);
+    Vectors<std::int64_t> orders(order);
+    return first_fault(range, [&](std::int64_t i) {
+      ColumnMatrix<T> left = matrices[i];
+      for (Eigen::Index size = std::min(left.rows(), left.cols()), k = 0; k < size; k += block) {
+        Eigen::Index width = std::min(block, size - k), next = k + width, rows = left.rows() - next;
+        eliminate(left, orders[i], k, next);
+        auto top = left.block(k, next, width, left.cols() - next);
+        left.block(k, k, width, width).template triangularView<Eigen::UnitLower>().solveInPlace(top);
+        left.bottomRightCorner(rows, left.cols() - next).noalias() -= left.block(next, k, rows, width) * top;
+      }
+      results[i] = left;
+      return true;
+    });
+  });
+}
+
 // Calls f(index, factors) for every matrix.
 template <class T, class F>
 std::int64_t factor_each(MatrixRange range, const View& a, F f) noexcept {
@@ -113,6 +151,7 @@ constexpr DecompositionsTable table{
     .determinant = determinant,
     .log_determinant = log_determinant,
     .cholesky = factor_cholesky,
+    .lu = factor_lu,
     .qr = factor_qr,
     .svd = factor_svd,
     .eigh = factor_eigh,

@@ -72,6 +72,12 @@ void log_determinant(const View& sign, const View& logarithm, const View& a) {
   unchecked<&DecompositionsTable::log_determinant, 2, const View&, const View&, const View&>(sign, logarithm, a);
 }
 
+void lu(const View& factors, const View& order, const View& a) {
+  std::int64_t rows = a.dims[a.rank - 2];
+  for (std::int64_t i = 0; i < order.numel; ++i) order.as<std::int64_t>()[i] = i % rows;
+  unchecked<&DecompositionsTable::lu, 2, const View&, const View&, const View&>(factors, order, a);
+}
+
 constexpr LinearAlgebraKernels linear_algebra_kernels{
     .load = [](const char* op, Location where) { decompositions(op, where); },
     .solve = checked<&DecompositionsTable::solve, 1>,
@@ -80,6 +86,7 @@ constexpr LinearAlgebraKernels linear_algebra_kernels{
     .determinant = determinant,
     .log_determinant = log_determinant,
     .cholesky = checked<&DecompositionsTable::cholesky, 1>,
+    .lu = lu,
     .qr = unchecked<&DecompositionsTable::qr, 2>,
     .svd = checked<&DecompositionsTable::svd, 3>,
     .eigh = checked<&DecompositionsTable::eigh, 2>,

@@ -1,18 +1,17 @@
 #include <reel/ops/linear_algebra.h>
 
 #include <reel/no_record.h>
-#include <reel/ops/comparison.h>
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
 #include <reel/ops/matmul.h>
-#include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
 #include <algorithm>
 
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "linear_algebra_checks.h"
 
@@ -51,57 +50,34 @@ constexpr OpInfo lu_op{
     .saves_output_for = {inputs({0})},
 };
 
-namespace {
-
-// The row of each matrix that elimination puts in each place, (…, M), and the factors, in the form of lu_op's y for as
-// many rows and columns as the matrices (…, M, N) have.
-struct Elimination {
-  Tensor order, factors;
+// The factors of matrices with pivoting, and the order of their rows; without a gradient.
+constexpr OpInfo elimination_op{
+    .name = "lu",
+    .forward = [](Call& call) { linear_algebra_kernels(call).lu(call.output(0), call.output(1), call.input(0)); },
+    .joining = by_matrices,
+    .internal = true,
 };
-
-Tensor swapped(const Tensor& order, const Tensor& rows, std::int64_t k, const Tensor& pivot) {
-  Tensor other = gather(order, -1, pivot), own = slice(order, -1, k, k + 1);
-  return where(rows == k, other, where(rows == pivot, own, order));
-}
-
-Elimination eliminated(const Tensor& a) {
-  std::int64_t rows = a.size(-2), columns = a.size(-1);
-  Tensor row = arange(rows, {.dtype = DType::i64, .device = a.device()});
-  Tensor column = arange(columns, {.dtype = DType::i64, .device = a.device()});
-  Tensor order = copy(expand(row, with_batch(a, {rows}))), left = a, position = order;
-  for (std::int64_t k = 0; k < std::min(rows, columns); ++k) {
-    Tensor size = where(row >= k, abs(select(left, -1, k)), -1.0);
-    Tensor pivot = argmax(size, -1, {.keepdims = true});
-    Tensor moved = swapped(position, row, k, pivot);
-    order = gather(order, -1, moved);
-    left = gather(left, -2, expand(unsqueeze(moved, -1), left.shape()));
-    Tensor top = slice(left, -2, k, k + 1), divisor = select(select(left, -1, k), -1, k);
-    Tensor quotient = select(left, -1, k) / unsqueeze(where(divisor == 0.0, 1.0, divisor), -1);
-    Tensor factor = unsqueeze(where(row > k, quotient, 0.0), -1);
-    Tensor rest = left - factor * where(column > k, top, 0.0);
-    left = where(logical_and(unsqueeze(row > k, -1), column == k), factor, rest);
-  }
-  return {order, left};
-}
-
-}  // namespace
 
 LU lu(const Arg& a) {
   const Tensor& matrices = matrices_of("lu", a);
   Location where = a.location();
   OpScope caller(where, "lu");
   std::int64_t rows = matrices.size(-2), columns = matrices.size(-1), size = std::min(rows, columns);
-  Elimination found;
-  Tensor p;
+  Tensor p, found[2];  // factors and order
   {
     NoRecord pause;
-    found = eliminated(matrices);
+    Tensor given = contiguous_if_needed(Arg(matrices, where));
+    Shape order_shape = with_batch(given, {rows});
+    OutputSpec specs[] = {{given.body(), given.dtype()}, {order_shape, DType::i64, given.device()}};
+    const Tensor* inputs[] = {&given};
+    Call call{elimination_op, inputs, {}, specs, found, where};
+    invoke(call);
     // Row i of p aᵀ's inverse has a one where row i has gone.
-    p = transpose(one_hot(found.order, rows, matrices.dtype()));
+    p = transpose(one_hot(found[1], rows, matrices.dtype()));
   }
-  Tensor ordered = gather(matrices, -2, expand(unsqueeze(found.order, -1), matrices.shape()));
+  Tensor ordered = gather(matrices, -2, expand(unsqueeze(found[1], -1), matrices.shape()));
   auto leading = [&](const Tensor& x) { return contiguous_if_needed(slice(x, -1, 0, size)); };
-  Tensor tall = leading(ordered), factors = leading(found.factors);
+  Tensor tall = leading(ordered), factors = leading(found[0]);
   Tensor y = invoke(lu_op, {&tall, &factors}, {tall.body(), tall.dtype()}, where);
   Tensor l = tril(y, -1) + eye(rows, {.columns = size, .dtype = y.dtype(), .device = y.device()});
   Tensor u = triu(rows > size ? slice(y, -2, 0, size) : y);
@@ -111,7 +87,7 @@ LU lu(const Arg& a) {
 }
 
 OpList detail::lu_ops() {
-  static constexpr const OpInfo* ops[] = {&lu_op};
+  static constexpr const OpInfo* ops[] = {&lu_op, &elimination_op};
   return ops;
 }
 
