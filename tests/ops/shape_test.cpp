@@ -52,6 +52,16 @@ TEST_CASE("large conversions, fills and joins are the same as small ones side by
   Tensor joined = concat({x, x}, 1);
   CHECK(same_bits(slice(joined, 1, 3), x));
   CHECK(same_bits(slice(joined, 1, 0, 3), x));
+  // Parts of few columns, of several layouts and dtypes, in the middle axis, too.
+  Tensor column = slice(x, 1, 1, 2);
+  for (DType dtype : {u8, f32, f64}) {
+    Tensor mixed = concat({to(x, dtype), expand(to(column, dtype), {70'001, 2}), to(column, dtype)}, 1);
+    CHECK(same_bits(slice(mixed, 1, 0, 3), to(x, dtype)));
+    for (std::int64_t i : {3, 4, 5}) CHECK(same_bits(slice(mixed, 1, i, i + 1), to(column, dtype)));
+    Tensor stacked = stack({to(x, dtype), flip(to(x, dtype), 0)}, 1);
+    CHECK(same_bits(select(stacked, 1, 0), to(x, dtype)));
+    CHECK(same_bits(select(stacked, 1, 1), flip(to(x, dtype), 0)));
+  }
   CHECK(sum(full({3, 50'001}, 2, {.dtype = i64})).item<std::int64_t>() == 300'006);
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "../../../core/convert.h"
 #include "../../../core/dtype_dispatch.h"
@@ -28,6 +29,10 @@ namespace {
 // Contiguous elements take far less than a nanosecond each: this many, some 25 µs, are worth a thread.
 template <class T>
 constexpr std::int64_t move_grain = (1 << 19) / sizeof(T);
+
+// As many elements as stay in a second-level cache.
+template <class T>
+constexpr std::int64_t cached = (1 << 19) / sizeof(T);
 
 constexpr std::int64_t convert_block = 256;
 
@@ -163,8 +168,7 @@ void move_all(const View& out, const View& x) {
     }
   }
   // Rows of few elements cost more than several passes over what stays in a cache.
-  if (iteration.rank > 1 && iteration.dims[0] < 8 && iteration.dims[1] >= 32 &&
-      out.numel * static_cast<std::int64_t>(sizeof(T)) <= 1 << 19)
+  if (iteration.rank > 1 && iteration.dims[0] < 8 && iteration.dims[1] >= 32 && out.numel <= cached<T>)
     swap_axes(iteration, 0, 1);
   std::int64_t to_stride = iteration.strides[0][0], from_stride = iteration.strides[1][0];
   bool plain = to_stride == 1 && from_stride == 1 && iteration.dims[0] >= 64;
@@ -191,14 +195,10 @@ void join_rows(const View& out, std::span<const View* const> parts, std::int64_t
   });
 }
 
+// Writes the parts one after the other.
 template <class T>
-void concat_typed(const View& out, std::span<const View* const> parts, int axis) {
-  std::int64_t rows = 1, start = 0;
-  for (int i = 0; i < axis; ++i) rows *= out.dims[i];
-  // With a single row there is nothing to alternate, and for short rows alternating costs more than it gains.
-  bool contiguous = rows > 1 && out.numel / rows >= 16 * static_cast<std::int64_t>(parts.size());
-  for (const View* part : parts) contiguous &= part->contiguous;
-  if (contiguous) return join_rows<T>(out, parts, rows);
+void join_parts(const View& out, std::span<const View* const> parts, int axis) {
+  std::int64_t start = 0;
   for (const View* part : parts) {
     std::int64_t strides[8];
     for (int i = 0; i < part->rank; ++i) strides[i] = out.strides[part->rank == out.rank || i < axis ? i : i + 1];
@@ -209,6 +209,48 @@ void concat_typed(const View& out, std::span<const View* const> parts, int axis)
     move_all<T>(place, *part);
     start += part->rank == out.rank ? part->dims[axis] : 1;
   }
+}
+
+// Elements of a view that are adjacent along its first axis.
+class LeadingPart {
+ public:
+  const View* take(const View& x, std::int64_t first, std::int64_t count) {
+    view_ = x;
+    std::copy_n(x.dims, x.rank, dims_);
+    dims_[0] = count;
+    view_.dims = dims_;
+    view_.numel = x.numel / x.dims[0] * count;
+    view_.data = x.as<std::byte>() + first * x.strides[0] * static_cast<std::int64_t>(size_of(x.dtype));
+    return &view_;
+  }
+
+ private:
+  View view_;
+  std::int64_t dims_[8];
+};
+
+template <class T>
+void concat_typed(const View& out, std::span<const View* const> parts, int axis) {
+  std::int64_t rows = 1;
+  for (int i = 0; i < axis; ++i) rows *= out.dims[i];
+  // With a single row there is nothing to alternate, and for short rows alternating costs more than it gains.
+  bool contiguous = rows > 1 && out.numel / rows >= 16 * static_cast<std::int64_t>(parts.size());
+  for (const View* part : parts) contiguous &= part->contiguous;
+  if (contiguous) return join_rows<T>(out, parts, rows);
+  // In pieces that stay in a cache, since each part writes to all lines of short rows.
+  std::int64_t leading = axis == 0 ? 1 : out.dims[0];
+  std::int64_t piece = std::max<std::int64_t>(cached<T> / 2 * leading / out.numel, 1);
+  if (piece >= leading) return join_parts<T>(out, parts, axis);
+  parallel_for((leading + piece - 1) / piece, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<LeadingPart> some(parts.size());
+    std::vector<const View*> views(parts.size());
+    for (std::int64_t first = begin * piece, last = std::min(end * piece, leading); first < last; first += piece) {
+      std::int64_t count = std::min(piece, last - first);
+      for (std::size_t k = 0; k < parts.size(); ++k) views[k] = some[k].take(*parts[k], first, count);
+      LeadingPart joined;
+      join_parts<T>(*joined.take(out, first, count), views, axis);
+    }
+  });
 }
 
 void concat(const View& out, std::span<const View* const> parts, int axis) {

@@ -12,6 +12,7 @@
 #include "../instruction_set.h"
 #include "../products/transpose.h"
 #include "copy_every.h"
+#include "vector.h"
 
 namespace reel::detail::inline REEL_TARGET {
 namespace {
@@ -43,6 +44,20 @@ void load_plain_rows(void* buffer, const void* from, std::int64_t step, std::int
                      std::int64_t rows) {
   auto* to = static_cast<T*>(buffer);
   auto* x = static_cast<const T*>(from);
+  if constexpr (sizeof(T) >= 4) {
+    // Whole vectors, the last of which the next row overwrites.
+    using V = Vector<T>;
+    if (step == 0)
+      for (std::int64_t row = 0; row < rows; ++row, x += row_stride, to += width)
+        for (std::int64_t i = 0; i < width; i += V::lanes) V::repeat(*x).store(to + i);
+    if (step == 1)
+      for (std::int64_t row = 0; row < rows; ++row, x += row_stride, to += width) {
+        std::int64_t i = 0;
+        for (; i + V::lanes <= width; i += V::lanes) V::load(x + i).store(to + i);
+        if (i < width) V::load(x + i, width - i).store(to + i);
+      }
+    if (step == 0 || step == 1) return;
+  }
   for (std::int64_t row = 0; row < rows; ++row, x += row_stride)
     for (std::int64_t i = 0; i < width; ++i) *to++ = x[i * step];
 }
@@ -127,7 +142,8 @@ struct Operand {
   std::byte* at(std::int64_t offset) const { return data + offset * size; }
 };
 
-using Buffer = std::byte[block * 8];
+// A vector may be stored behind the last element.
+using Buffer = std::byte[block * 8 + 64];
 
 // A position in the index space: a row, and an offset in it.
 template <int operand_count>
