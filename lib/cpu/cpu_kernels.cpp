@@ -21,12 +21,10 @@ void fill_cpu_kernels(KernelTable& table, OptimiserKernels& optimisers) {
   fill_embedding(table);
   fill_index(table);
   fill_linear_algebra(table);
-  fill_median(table);
   fill_nonzero(table);
   fill_polygamma(table);
   fill_resample(table);
   fill_sampling(table);
-  fill_sort(table);
 }
 
 }  // namespace reel::detail

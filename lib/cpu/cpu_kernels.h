@@ -18,12 +18,10 @@ void fill_create(KernelTable& table);
 void fill_embedding(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_linear_algebra(KernelTable& table);
-void fill_median(KernelTable& table);
 void fill_nonzero(KernelTable& table);
 void fill_polygamma(KernelTable& table);
 void fill_resample(KernelTable& table);
 void fill_sampling(KernelTable& table);
-void fill_sort(KernelTable& table);
 
 /// Fills the tables with the kernels that are compiled once per instruction set.
 using FillKernels = void (*)(KernelTable& table, OptimiserKernels& optimisers);

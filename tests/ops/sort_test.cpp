@@ -50,12 +50,12 @@ TEST_CASE("the ends of the integers are in order") {
   CHECK(places(topk(tensor({false, true, true, false}), 3).indices) == Places{1, 2, 0});
 }
 
-TEST_CASE("equal elements keep their order in long rows too") {
+TEST_CASE("equal elements keep their order in rows of every length") {
   manual_seed(5);
-  for (std::int64_t size : {100, 2000, 200000})
-    for (DType dtype : {f32, f64, i32}) {
+  for (std::int64_t size : {2, 9, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 2000, 200000})
+    for (DType dtype : {f32, f64, i32, i64}) {
       CAPTURE(size, name_of(dtype));
-      Tensor x = to(rand({size}) * 50, i32);
+      Tensor x = to(rand({size}) * 50 - 25, i32);
       for (bool descending : {false, true}) {
         auto [values, indices] = sort(to(x, dtype), 0, {.descending = descending});
         CHECK(same_bits(values, take(to(x, dtype), indices)));
@@ -66,7 +66,7 @@ TEST_CASE("equal elements keep their order in long rows too") {
           ordered &= found[i - 1] == found[i] ? at[i - 1] < at[i] : (found[i - 1] < found[i]) != descending;
         CHECK(ordered);
         for (std::int64_t count : {std::int64_t{5}, std::int64_t{70}, size / 2})
-          CHECK(same_bits(topk(to(x, dtype), count, 0, {.largest = descending}).indices, indices(slice(0, count))));
+          if (count <= size) CHECK(same_bits(topk(to(x, dtype), count, 0, {.largest = descending}).indices, indices(slice(0, count))));
       }
     }
 }

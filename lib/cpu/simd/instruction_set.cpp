@@ -15,6 +15,7 @@ void fill(KernelTable& table, OptimiserKernels& optimisers) {
   REEL_TARGET::fill_element_summary(table);
   REEL_TARGET::fill_elementwise(table);
   REEL_TARGET::fill_loss(table);
+  REEL_TARGET::fill_median(table);
   REEL_TARGET::fill_statistics(table);
   REEL_TARGET::fill_matmul(table);
   REEL_TARGET::fill_normalise(table);
@@ -25,6 +26,7 @@ void fill(KernelTable& table, OptimiserKernels& optimisers) {
   REEL_TARGET::fill_reduce(table);
   REEL_TARGET::fill_scan(table);
   REEL_TARGET::fill_softmax(table);
+  REEL_TARGET::fill_sort(table);
   REEL_TARGET::fill_sparse(table);
   REEL_TARGET::fill_ternary(table);
 }

@@ -1,15 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <type_traits>
 
-#include "../../core/halves.h"
-#include "../../core/threads/parallel.h"
+#include "../../../core/halves.h"
+#include "../../../core/iteration.h"
+#include "../../../core/threads/parallel.h"
 
 // How elements are ordered: see KernelTable::sort.
 
-namespace reel::detail {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class T>
 using Key = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
@@ -32,6 +34,22 @@ Key<T> key_of(T x) {
   }
 }
 
+/// Iterates over the rows of tensors along an axis; their sizes on all other axes are equal.
+template <int operand_count>
+Iteration<operand_count> rows_along(int axis, const View (&operands)[operand_count]) {
+  std::int64_t dims[8];
+  View rows[operand_count];
+  const View* each[operand_count];
+  for (int k = 0; k < operand_count; ++k) {
+    rows[k] = operands[k];
+    rows[k].dims = dims;
+    each[k] = &rows[k];
+  }
+  std::copy_n(operands[0].dims, operands[0].rank, dims);
+  dims[axis] = 1;
+  return Iteration<operand_count>(each);
+}
+
 /// A row of elements, whose keys order it.
 template <class T>
 struct Row {
@@ -40,6 +58,10 @@ struct Row {
   Key<T> flip;  // all ones for descending order
 
   Key<T> key(std::int64_t place) const { return key_of(first[place * step]) ^ flip; }
+  /// Writes the keys of a short row.
+  void load_keys(Key<T>* keys) const {
+    for (std::int64_t place = 0; place < size; ++place) keys[place] = key(place);
+  }
   template <class E>
   void load(E* entries) const {
     parallel_for(size, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
@@ -48,4 +70,4 @@ struct Row {
   }
 };
 
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -4,14 +4,15 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/dtype_dispatch.h"
-#include "../../core/iteration.h"
-#include "../../core/threads/parallel.h"
-#include "../cached_space.h"
-#include "../cpu_kernels.h"
+#include "../../../core/dtype_dispatch.h"
+#include "../../../core/iteration.h"
+#include "../../../core/threads/parallel.h"
+#include "../../cached_space.h"
+#include "../instruction_set.h"
+#include "key_ranks.h"
 #include "order_keys.h"
 
-namespace reel::detail {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // An element's key and index, ordered by both: no two are equal, so every sorting algorithm is stable.
@@ -47,44 +48,17 @@ void with_entry(std::int64_t size, F f) {
   f(std::type_identity<LongEntry>());
 }
 
-// The rows of several tensors along an axis; their sizes on all other axes are equal.
-class Rows {
- public:
-  Rows(const View& x, int axis) : count(1) {
-    for (int k = 0; k < x.rank; ++k) {
-      if (k == axis) continue;
-      axes_[rank_] = k;
-      dims_[rank_++] = x.dims[k];
-      count *= x.dims[k];
-    }
-  }
-  /// Offset in x of the first element of row i.
-  std::int64_t offset(const View& x, std::int64_t i) const {
-    std::int64_t offset = 0;
-    for (int k = rank_; k-- > 0;) {
-      offset += i % dims_[k] * x.strides[axes_[k]];
-      i /= dims_[k];
-    }
-    return offset;
-  }
-
-  std::int64_t count;
-
- private:
-  int rank_ = 0, axes_[8];
-  std::int64_t dims_[8];
-};
-
 // The number of rows of a size that is worth a thread.
 std::int64_t grain(std::int64_t size) {
   return std::max<std::int64_t>(1, parallel_grain / std::max<std::int64_t>(1, size));
 }
 
-// One pass of a radix sort: writes `from` to `to`, stably ordered by a digit of the keys.
+// One pass of a radix sort: writes `from` to `to`, stably ordered by a digit of the keys less the least of them.
 template <int digit_bits, class E>
-void order_by_digit(const E* from, E* to, std::int64_t size, int shift, std::int64_t parts, std::int64_t* starts) {
+void order_by_digit(const E* from, E* to, std::int64_t size, std::uint64_t least, int shift, std::int64_t parts,
+                    std::int64_t* starts) {
   constexpr int digits = 1 << digit_bits;
-  auto digit_of = [&](E entry) { return static_cast<std::size_t>(entry.key() >> shift) & (digits - 1); };
+  auto digit_of = [&](E entry) { return static_cast<std::size_t>((entry.key() - least) >> shift) & (digits - 1); };
   auto end_of = [&](std::int64_t part) { return size * part / parts; };
   std::fill_n(starts, digits * parts, 0);
   parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -101,18 +75,19 @@ void order_by_digit(const E* from, E* to, std::int64_t size, int shift, std::int
   });
 }
 
-// Sorts by all digits in which keys differ; returns the one of the two arrays that holds the result.
+// Sorts by all digits of the keys' distances from the least one, in which they differ; returns the one of the two arrays that holds the result.
 template <int digit_bits, class E>
 E* sorted_by_digits(E* entries, E* others, std::int64_t size) {
   constexpr std::int64_t digits = 1 << digit_bits;
-  std::uint64_t differing = 0;
-  for (std::int64_t i = 1; i < size; ++i) differing |= entries[i].key() ^ entries[0].key();
+  std::uint64_t least = entries[0].key(), differing = 0;
+  for (std::int64_t i = 1; i < size; ++i) least = std::min(least, entries[i].key());
+  for (std::int64_t i = 0; i < size; ++i) differing |= entries[i].key() - least;
   std::int64_t parts = std::clamp<std::int64_t>(size / parallel_grain, 1, parallel::threads()), own[digits];
   std::vector<std::int64_t> shared(static_cast<std::size_t>(parts > 1 ? digits * parts : 0));
   std::int64_t* starts = parts > 1 ? shared.data() : own;
   for (int shift = 0; shift < E::key_bits; shift += digit_bits) {
     if ((differing >> shift & (digits - 1)) == 0) continue;
-    order_by_digit<digit_bits>(entries, others, size, shift, parts, starts);
+    order_by_digit<digit_bits>(entries, others, size, least, shift, parts, starts);
     std::swap(entries, others);
   }
   return entries;
@@ -130,46 +105,47 @@ E* sorted(E* entries, E* others, std::int64_t size) {
   return size <= 8192 ? sorted_by_digits<8>(entries, others, size) : sorted_by_digits<11>(entries, others, size);
 }
 
-// Rows of one element are in order.
-template <class T>
-void copy_single(const View& values, const View& indices, const View& x) {
-  Iteration<3> rows({&values, &indices, &x});
-  parallel_for(x.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
-    rows.for_each_part(begin, end, [&](const std::int64_t* offsets, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        values.as<T>()[offsets[0] + i * rows.strides[0][0]] = x.as<const T>()[offsets[2] + i * rows.strides[2][0]];
-        indices.as<std::int64_t>()[offsets[1] + i * rows.strides[1][0]] = 0;
-      }
-    });
-  });
-}
-
 // Writes as many entries to each row of the outputs as it has, in order: those that `choose(row, space)` returns, where
 // `space` has room for `entries` entries.
 template <class T, class E, class Choose>
 void choose_rows(const View& values, const View& indices, const View& x, int axis, bool descending,
                  std::int64_t entries, Choose choose) {
-  if (x.dims[axis] == 1 && values.dims[axis] == 1) return copy_single<T>(values, indices, x);
-  Rows rows(x, axis);
+  if (values.numel == 0) return;
+  auto rows = rows_along<3>(axis, {values, indices, x});
   std::int64_t wanted = values.dims[axis], value_stride = values.strides[axis], index_stride = indices.strides[axis];
   Row<T> row{nullptr, x.dims[axis], x.strides[axis], static_cast<Key<T>>(descending ? ~Key<T>(0) : 0)};
-  parallel_for(rows.count, grain(row.size), [=](std::int64_t begin, std::int64_t end) {
+  auto write_row = [=](T* value, std::int64_t* index, const T* first, E* space) {
+    Row<T> from = row;
+    from.first = first;
+    const E* chosen = choose(from, space);
+    auto write = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        std::int64_t place = chosen[k].place();
+        value[k * value_stride] = first[place * from.step];
+        index[k * index_stride] = place;
+      }
+    };
+    if (wanted < parallel_grain) return write(0, wanted);
+    parallel_for(wanted, parallel_grain, write);
+  };
+  parallel_for(x.numel / row.size, grain(row.size), [=](std::int64_t begin, std::int64_t end) {
     CachedSpace<E> space(entries);
-    for (std::int64_t i = begin; i < end; ++i) {
-      Row<T> from = row;
-      from.first = x.as<const T>() + rows.offset(x, i);
-      const E* chosen = choose(from, space.get());
-      T* value = values.as<T>() + rows.offset(values, i);
-      auto* index = indices.as<std::int64_t>() + rows.offset(indices, i);
-      parallel_for(wanted, parallel_grain, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t k = first; k < last; ++k) {
-          std::int64_t place = chosen[k].place();
-          value[k * value_stride] = from.first[place * from.step];
-          index[k * index_stride] = place;
-        }
-      });
-    }
+    rows.for_each_part(begin, end, [&](const std::int64_t* offsets, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i)
+        write_row(values.as<T>() + offsets[0] + i * rows.strides[0][0],
+                  indices.as<std::int64_t>() + offsets[1] + i * rows.strides[1][0],
+                  x.as<const T>() + offsets[2] + i * rows.strides[2][0], space.get());
+    });
   });
+}
+
+// Sorts the entries of a row that is short enough for their ranks.
+template <class T, class E>
+void order_few(const Row<T>& row, E* entries) {
+  KeyRanks<Key<T>> ranks;
+  row.load_keys(ranks.keys());
+  ranks.compute(row.size);
+  for (std::int64_t place = 0; place < row.size; ++place) entries[ranks[place]] = E(ranks.keys()[place], place);
 }
 
 void sort(const View& values, const View& indices, const View& x, int axis, bool descending) {
@@ -177,6 +153,7 @@ void sort(const View& values, const View& indices, const View& x, int axis, bool
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
     with_entry<T>(size, [&]<class E>(std::type_identity<E>) {
       choose_rows<T, E>(values, indices, x, axis, descending, 2 * size, [size](const Row<T>& row, E* space) {
+        if (size <= KeyRanks<Key<T>>::longest) return order_few(row, space), space;
         row.load(space);
         return sorted(space, space + size, size);
       });
@@ -193,8 +170,13 @@ void first_few(const Row<T>& row, E* few, std::int64_t count) {
     few[free] = entry;
   };
   for (std::int64_t place = 0; place < count; ++place) enter(E(row.key(place), place), place);
-  // Blocks without a better key, which most are, are skipped at once.
   constexpr std::int64_t block = 64;
+  if (row.size <= block) {
+    for (std::int64_t place = count; place < row.size; ++place)
+      if (E entry(row.key(place), place); entry < few[count - 1]) enter(entry, count - 1);
+    return;
+  }
+  // Blocks without a better key, which most are, are skipped at once.
   Key<T> keys[block];
   for (std::int64_t start = count; start < row.size; start += block) {
     std::int64_t length = std::min(block, row.size - start);
@@ -220,10 +202,14 @@ void topk(const View& values, const View& indices, const View& x, int axis, bool
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
     with_entry<T>(size, [&]<class E>(std::type_identity<E>) {
       if (count <= few)
-        return choose_rows<T, E>(values, indices, x, axis, largest, count, [=](const Row<T>& row, E* space) {
-          first_few(row, space, count);
-          return space;
-        });
+        return choose_rows<T, E>(values, indices, x, axis, largest, std::max(count, KeyRanks<Key<T>>::longest),
+                                 [=](const Row<T>& row, E* space) {
+                                   if (count > 4 && size <= KeyRanks<Key<T>>::longest)
+                                     order_few(row, space);
+                                   else
+                                     first_few(row, space, count);
+                                   return space;
+                                 });
       choose_rows<T, E>(values, indices, x, axis, largest, size, [=](const Row<T>& row, E* space) {
         row.load(space);
         std::nth_element(space, space + count - 1, space + size);
@@ -256,21 +242,25 @@ void count_before(const Row<T>& sorted, const T* values, std::int64_t step, bool
 void searchsorted(const View& out, const View& sorted, const View& values, bool right) {
   int axis = sorted.rank - 1;
   std::int64_t size = sorted.dims[axis], length = values.rank == 0 ? 1 : values.dims[values.rank - 1];
-  Rows value_rows(values, values.rank - 1), sorted_rows(sorted, axis);
-  auto* count = out.as<std::int64_t>();
+  auto rows = rows_along<2>(values.rank - 1, {values, sorted});
+  std::int64_t step = values.rank == 0 ? 0 : values.strides[values.rank - 1];
   with_type(values.dtype, [&]<class T>(std::type_identity<T>) {
+    Row<T> row{nullptr, size, sorted.strides[axis], 0};
     parallel_for(values.numel, parallel_grain / 16, [&](std::int64_t begin, std::int64_t end) {
-      while (begin < end) {
-        std::int64_t i = begin / length, first = begin % length, left = std::min(end - begin, length - first);
-        std::int64_t step = values.rank == 0 ? 0 : values.strides[values.rank - 1];
-        const T* value = values.as<const T>() + value_rows.offset(values, i) + first * step;
-        const T* row = sorted.as<const T>() + (sorted.rank == 1 ? 0 : sorted_rows.offset(sorted, i));
-        Row<T> from{row, size, sorted.strides[axis], 0};
+      auto* count = out.as<std::int64_t>() + begin;
+      auto count_row = [&](const T* value, const T* first, std::int64_t left) {
+        Row<T> from = row;
+        from.first = first;
         constexpr int together = 8;
-        std::int64_t k = 0;
-        for (; k + together <= left; k += together)
-          count_before<together>(from, value + k * step, step, right, count + begin + k);
-        for (; k < left; ++k) count_before<1>(from, value + k * step, step, right, count + begin + k);
+        for (; left >= together; left -= together, value += together * step, count += together)
+          count_before<together>(from, value, step, right, count);
+        for (; left > 0; --left, value += step) count_before<1>(from, value, step, right, count++);
+      };
+      while (begin < end) {
+        std::int64_t i = begin / length, start = begin % length, left = std::min(end - begin, length - start);
+        rows.for_each_part(i, i + 1, [&](const std::int64_t* offsets, std::int64_t) {
+          count_row(values.as<const T>() + offsets[0] + start * step, sorted.as<const T>() + offsets[1], left);
+        });
         begin += left;
       }
     });
@@ -285,4 +275,4 @@ void fill_sort(KernelTable& table) {
   table.searchsorted = searchsorted;
 }
 
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -1,13 +1,15 @@
 #include <algorithm>
 #include <bit>
 
-#include "../../core/dtype_dispatch.h"
-#include "../../core/threads/parallel.h"
-#include "../cached_space.h"
-#include "../cpu_kernels.h"
+#include "../../../core/dtype_dispatch.h"
+#include "../../../core/iteration.h"
+#include "../../../core/threads/parallel.h"
+#include "../../cached_space.h"
+#include "../instruction_set.h"
+#include "key_ranks.h"
 #include "order_keys.h"
 
-namespace reel::detail {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // A key, and how many are smaller.
@@ -21,14 +23,15 @@ struct Ranked {
 // `space` has room for all keys.
 template <class K>
 Ranked<K> select_rank(const K* keys, K* space, std::int64_t count, std::int64_t rank) {
-  constexpr int part_bits = 11;
   constexpr std::int64_t few = 256;
-  std::int64_t smaller = 0;
+  const int part_bits = count <= 4096 ? 8 : 11;
+  std::int64_t smaller = 0, sizes[1 << 11];
   while (count > few) {
     K least = keys[0], most = keys[0];
     for (std::int64_t i = 1; i < count; ++i) least = std::min(least, keys[i]), most = std::max(most, keys[i]);
     int shift = std::max(static_cast<int>(std::bit_width(static_cast<K>(most - least))) - part_bits, 0);
-    std::int64_t sizes[1 << part_bits] = {}, before = 0, part = 0;
+    std::int64_t before = 0, part = 0;
+    std::fill_n(sizes, 1 << part_bits, 0);
     for (std::int64_t i = 0; i < count; ++i) ++sizes[(keys[i] - least) >> shift];
     while (before + sizes[part] <= rank - smaller) before += sizes[part++];
     smaller += before;
@@ -74,15 +77,18 @@ std::int64_t place_of(const K* keys, K key, std::int64_t skipped) {
 
 template <class T>
 void find_places(std::int64_t* places, const std::int64_t* ranks, std::int64_t wanted, const Row<T>& row,
-                 Key<T>* keys) {
+                 Key<T>* space) {
   using K = Key<T>;
+  KeyRanks<K> order;
   std::int64_t count = row.size, known = -1, not_a_number = count;
-  bool has_nan = false;
+  bool is_short = count <= KeyRanks<K>::longest, has_nan = false;
+  K* keys = is_short ? order.keys() : space;
   for (std::int64_t i = 0; i < count; ++i) {
     keys[i] = row.key(i);
     has_nan |= keys[i] == ~K(0);
   }
   if (has_nan && !std::is_integral_v<T>) not_a_number = std::find(keys, keys + count, ~K(0)) - keys;
+  if (is_short) order.compute(count);
   Ranked<K> found{};
   for (std::int64_t k = 0; k < wanted; ++k) {
     std::int64_t rank = ranks[k];
@@ -91,6 +97,10 @@ void find_places(std::int64_t* places, const std::int64_t* ranks, std::int64_t w
       continue;
     }
     if (rank < 0) rank = ~rank;
+    if (is_short) {
+      places[k] = order.key_at(rank, count);
+      continue;
+    }
     found = known >= 0 && rank == known + 1 ? next_rank(found, keys, count, rank)
                                             : select_rank(keys, keys + count, count, rank);
     known = rank;
@@ -100,17 +110,19 @@ void find_places(std::int64_t* places, const std::int64_t* ranks, std::int64_t w
 
 void places_of_ranks(const View& out, const View& x, const std::int64_t (&ranks)[2]) {
   if (out.numel == 0) return;
-  std::int64_t count = x.dims[x.rank - 1], rows = x.numel / count, wanted = out.dims[x.rank - 1];
+  int axis = x.rank - 1;
+  std::int64_t count = x.dims[axis], wanted = out.dims[axis];
   if (count == 1) return static_cast<void>(std::fill_n(out.as<std::int64_t>(), out.numel, 0));
+  auto rows = rows_along<1>(axis, {x});
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
-    parallel_for(rows, (parallel_grain + count - 1) / count, [&](std::int64_t begin, std::int64_t end) {
-      CachedSpace<Key<T>> keys(2 * count);
-      for (std::int64_t row = begin; row < end; ++row) {
-        std::int64_t offset = 0, rest = row;
-        for (int axis = x.rank - 1; axis-- > 0; rest /= x.dims[axis]) offset += rest % x.dims[axis] * x.strides[axis];
-        find_places(out.as<std::int64_t>() + row * wanted, ranks, wanted,
-                    Row<T>{x.as<const T>() + offset, count, x.strides[x.rank - 1], 0}, keys.get());
-      }
+    parallel_for(x.numel / count, (parallel_grain + count - 1) / count, [&](std::int64_t begin, std::int64_t end) {
+      CachedSpace<Key<T>> space(2 * count);
+      auto* places = out.as<std::int64_t>() + begin * wanted;
+      rows.for_each_part(begin, end, [&](const std::int64_t* offsets, std::int64_t together) {
+        for (const T* first = x.as<const T>() + offsets[0]; together > 0;
+             --together, first += rows.strides[0][0], places += wanted)
+          find_places(places, ranks, wanted, Row<T>{first, count, x.strides[axis], 0}, space.get());
+      });
     });
   });
 }
@@ -119,4 +131,4 @@ void places_of_ranks(const View& out, const View& x, const std::int64_t (&ranks)
 
 void fill_median(KernelTable& table) { table.places_of_ranks = places_of_ranks; }
 
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
