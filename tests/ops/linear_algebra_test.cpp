@@ -154,7 +154,8 @@ TEST_CASE("bad operands of linear algebra are refused") {
 
 TEST_CASE("pivots are the largest of their columns, whatever the matrix") {
   manual_seed(13);
-  for (const Shape& shape : {Shape{6, 4}, Shape{4, 6}, Shape{5, 5}, Shape{3, 7, 2}, Shape{40, 40}, Shape{2, 90, 50}, Shape{50, 90}, Shape{3, 0}, Shape{0, 3}})
+  for (const Shape& shape : {Shape{6, 4}, Shape{4, 6}, Shape{5, 5}, Shape{3, 7, 2}, Shape{40, 40}, Shape{2, 90, 50},
+                             Shape{50, 90}, Shape{3, 0}, Shape{0, 3}})
     for (bool is_deficient : {false, true}) {
       CAPTURE(to_string(shape), is_deficient);
       Tensor a = randn(shape, {.dtype = f64});

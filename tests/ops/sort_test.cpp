@@ -66,7 +66,8 @@ TEST_CASE("equal elements keep their order in rows of every length") {
           ordered &= found[i - 1] == found[i] ? at[i - 1] < at[i] : (found[i - 1] < found[i]) != descending;
         CHECK(ordered);
         for (std::int64_t count : {std::int64_t{5}, std::int64_t{70}, size / 2})
-          if (count <= size) CHECK(same_bits(topk(to(x, dtype), count, 0, {.largest = descending}).indices, indices(slice(0, count))));
+          if (count <= size)
+            CHECK(same_bits(topk(to(x, dtype), count, 0, {.largest = descending}).indices, indices(slice(0, count))));
       }
     }
 }

@@ -30,7 +30,7 @@ namespace {
 template <class T>
 constexpr std::int64_t move_grain = (1 << 19) / sizeof(T);
 
-// As many elements as stay in a second-level cache.
+// The number of elements that stay in a second-level cache.
 template <class T>
 constexpr std::int64_t cached = (1 << 19) / sizeof(T);
 
