@@ -52,7 +52,7 @@ constexpr OpInfo lu_op{
 
 // The factors of matrices with pivoting, and the order of their rows; without a gradient.
 constexpr OpInfo elimination_op{
-    .name = "lu",
+    .name = "lu_elimination",
     .forward = [](Call& call) { linear_algebra_kernels(call).lu(call.output(0), call.output(1), call.input(0)); },
     .joining = by_matrices,
     .internal = true,

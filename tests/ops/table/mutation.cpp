@@ -174,7 +174,7 @@ bool is_of_batch_map(std::string_view op) { return op == "batch" || op == "unbat
 // These ops are given their own result, computed from copies without a tape, so that no gradient flows back to it.
 bool is_given_result(const Place& place) {
   std::string_view op = place.op->name;
-  return (op == "pinv" && place.input == 1) || (op == "scatter_reduce" && place.input == 3);
+  return ((op == "lu" || op == "pinv") && place.input == 1) || (op == "scatter_reduce" && place.input == 3);
 }
 
 // Differentiable ops and inputs that no row tests.
