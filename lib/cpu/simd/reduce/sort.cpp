@@ -131,10 +131,20 @@ void choose_rows(const View& values, const View& indices, const View& x, int axi
   parallel_for(x.numel / row.size, grain(row.size), [=](std::int64_t begin, std::int64_t end) {
     CachedSpace<E> space(entries);
     rows.for_each_part(begin, end, [&](const std::int64_t* offsets, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i)
-        write_row(values.as<T>() + offsets[0] + i * rows.strides[0][0],
-                  indices.as<std::int64_t>() + offsets[1] + i * rows.strides[1][0],
-                  x.as<const T>() + offsets[2] + i * rows.strides[2][0], space.get());
+      T* value = values.as<T>() + offsets[0];
+      auto* index = indices.as<std::int64_t>() + offsets[1];
+      const T* first = x.as<const T>() + offsets[2];
+      const std::int64_t steps[] = {rows.strides[0][0], rows.strides[1][0], rows.strides[2][0]};
+      if (row.size > 1) {
+        for (std::int64_t i = 0; i < count; ++i)
+          write_row(value + i * steps[0], index + i * steps[1], first + i * steps[2], space.get());
+        return;
+      }
+      // Rows of one element are in order.
+      for (std::int64_t i = 0; i < count; ++i) {
+        value[i * steps[0]] = first[i * steps[2]];
+        index[i * steps[1]] = 0;
+      }
     });
   });
 }
@@ -146,19 +156,6 @@ void order_few(const Row<T>& row, E* entries) {
   row.load_keys(ranks.keys());
   ranks.compute(row.size);
   for (std::int64_t place = 0; place < row.size; ++place) entries[ranks[place]] = E(ranks.keys()[place], place);
-}
-
-void sort(const View& values, const View& indices, const View& x, int axis, bool descending) {
-  std::int64_t size = x.dims[axis];
-  with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
-    with_entry<T>(size, [&]<class E>(std::type_identity<E>) {
-      choose_rows<T, E>(values, indices, x, axis, descending, 2 * size, [size](const Row<T>& row, E* space) {
-        if (size <= KeyRanks<Key<T>>::longest) return order_few(row, space), space;
-        row.load(space);
-        return sorted(space, space + size, size);
-      });
-    });
-  });
 }
 
 // Finds the first `count` entries of a row, for a small count: a sorted list into which a better entry is inserted from
@@ -193,6 +190,22 @@ void first_few(const Row<T>& row, E* few, std::int64_t count) {
         worst = static_cast<Key<T>>(few[count - 1].key());
       }
   }
+}
+
+void sort(const View& values, const View& indices, const View& x, int axis, bool descending) {
+  std::int64_t size = x.dims[axis];
+  with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
+    with_entry<T>(size, [&]<class E>(std::type_identity<E>) {
+      choose_rows<T, E>(values, indices, x, axis, descending, 2 * size, [size](const Row<T>& row, E* space) {
+        if (size > KeyRanks<Key<T>>::longest) {
+          row.load(space);
+          return sorted(space, space + size, size);
+        }
+        size <= 4 ? first_few(row, space, size) : order_few(row, space);
+        return space;
+      });
+    });
+  });
 }
 
 void topk(const View& values, const View& indices, const View& x, int axis, bool largest) {
