@@ -45,6 +45,14 @@ std::int64_t count_of(const OutputSpec& spec, const char* op, Location where) {
   return count;
 }
 
+// Out of line, so that allocating a row-major tensor needs no room for it.
+[[gnu::noinline]] void set_order(Body* body, const OutputSpec& spec) {
+  MemoryOrder order(spec.order->dims, spec.order->strides, spec.rank);
+  std::int64_t *dims = body->extents(), *strides = dims + spec.rank, step = 1;
+  body->contiguous = order.is_logical;
+  for (int place = order.rank; place-- > 0; step *= dims[order.axes[place]]) strides[order.axes[place]] = step;
+}
+
 inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   body->numel = count;
   if (spec.like) [[likely]] {
@@ -59,11 +67,8 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
     strides[i] = step;
     step *= spec.dims[i];
   }
-  if (!spec.order) return;
-  MemoryOrder order(spec.order->dims, spec.order->strides, spec.rank);
-  body->contiguous = order.is_logical;
-  step = 1;
-  for (int place = order.rank; place-- > 0; step *= dims[order.axes[place]]) strides[order.axes[place]] = step;
+  if (spec.order) [[unlikely]]
+    set_order(body, spec);
 }
 
 [[gnu::noinline]] Tensor allocate_apart(Context& context, const OutputSpec& spec, std::int64_t count, const char* op,

@@ -46,8 +46,7 @@ bool repeats_elements(const Body& x) {
   return false;
 }
 
-OutputSpec in_order_of(OutputSpec spec, std::initializer_list<const Tensor*> operands) {
-  if (spec.like) return spec;
+OutputSpec in_order_of_strided(OutputSpec spec, std::initializer_list<const Tensor*> operands) {
   for (const Tensor* operand : operands) {
     const Body& x = operand->body();
     if (x.rank != spec.rank || !std::equal(x.dims, x.dims + x.rank, spec.dims)) continue;

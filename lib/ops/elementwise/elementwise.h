@@ -63,7 +63,10 @@ bool repeats_elements(const Body& x);
 
 /// Returns the spec of an elementwise op's result with the order of axes in memory of the first operand that has its shape
 /// and repeats no element, so that operands of one order are read and written in it.
-OutputSpec in_order_of(OutputSpec spec, std::initializer_list<const Tensor*> operands);
+OutputSpec in_order_of_strided(OutputSpec spec, std::initializer_list<const Tensor*> operands);
+inline OutputSpec in_order_of(OutputSpec spec, std::initializer_list<const Tensor*> operands) {
+  return spec.like ? spec : in_order_of_strided(spec, operands);
+}
 /// Returns the spec of the result of an elementwise op on x.
 inline OutputSpec elementwise_result(const Tensor& x, DType dtype) { return in_order_of({x.body(), dtype}, {&x}); }
 

@@ -34,7 +34,7 @@ Key<T> key_of(T x) {
   }
 }
 
-/// Iterates over the rows of tensors along an axis; their sizes on all other axes are equal.
+/// Iterates over the rows of tensors along an axis; their sizes on all other axes are equal. A number is a row.
 template <int operand_count>
 Iteration<operand_count> rows_along(int axis, const View (&operands)[operand_count]) {
   std::int64_t dims[8];
@@ -46,7 +46,7 @@ Iteration<operand_count> rows_along(int axis, const View (&operands)[operand_cou
     each[k] = &rows[k];
   }
   std::copy_n(operands[0].dims, operands[0].rank, dims);
-  dims[axis] = 1;
+  if (axis >= 0) dims[axis] = 1;
   return Iteration<operand_count>(each);
 }
 
@@ -58,10 +58,6 @@ struct Row {
   Key<T> flip;  // all ones for descending order
 
   Key<T> key(std::int64_t place) const { return key_of(first[place * step]) ^ flip; }
-  /// Writes the keys of a short row.
-  void load_keys(Key<T>* keys) const {
-    for (std::int64_t place = 0; place < size; ++place) keys[place] = key(place);
-  }
   template <class E>
   void load(E* entries) const {
     parallel_for(size, parallel_grain, [&](std::int64_t begin, std::int64_t end) {

@@ -75,7 +75,8 @@ void order_by_digit(const E* from, E* to, std::int64_t size, std::uint64_t least
   });
 }
 
-// Sorts by all digits of the keys' distances from the least one, in which they differ; returns the one of the two arrays that holds the result.
+// Sorts by all digits in which the keys' distances from the least one differ; returns the one of the two arrays that holds
+// the result.
 template <int digit_bits, class E>
 E* sorted_by_digits(E* entries, E* others, std::int64_t size) {
   constexpr std::int64_t digits = 1 << digit_bits;
@@ -153,7 +154,7 @@ void choose_rows(const View& values, const View& indices, const View& x, int axi
 template <class T, class E>
 void order_few(const Row<T>& row, E* entries) {
   KeyRanks<Key<T>> ranks;
-  row.load_keys(ranks.keys());
+  for (std::int64_t place = 0; place < row.size; ++place) ranks.keys()[place] = row.key(place);
   ranks.compute(row.size);
   for (std::int64_t place = 0; place < row.size; ++place) entries[ranks[place]] = E(ranks.keys()[place], place);
 }
