@@ -127,7 +127,7 @@ class BackwardPass : Immovable {
   [[gnu::always_inline]] bool can_change(const Tensor& gradient) const {
     return gradient.body().contiguous && is_only_handle(gradient);
   }
-  bool is_only_handle(const Tensor& gradient) const {
+  [[gnu::always_inline]] bool is_only_handle(const Tensor& gradient) const {
     const Body& body = gradient.body();
     // An outer tape may have recorded how the gradient was computed.
     return body.references.unique() && body.storage->references.unique() && !context_.has(Context::recording);

@@ -58,11 +58,13 @@ constexpr OpInfo accumulate_transposed_product_op{
 
 namespace {
 
-[[gnu::always_inline]] inline void add_in_place(Context& context, Tensor& total, const Tensor& gradient) {
+// `contiguous`: both of them are.
+[[gnu::always_inline]] inline void add_in_place(Context& context, Tensor& total, const Tensor& gradient,
+                                                bool contiguous) {
   const Body& more = gradient.body();
   invoke_in_place(context, accumulate_op, total, {&total, &gradient}, [&](const View& sum) {
     const KernelTable& table = kernels(more.device);
-    if (more.contiguous && total.body().contiguous) [[likely]]
+    if (contiguous) [[likely]]
       run_alike(table, binary_place<formulas::Add>, sum, sum, more);
     else
       table.binary[binary_place<formulas::Add>](sum, sum, more);
@@ -89,7 +91,7 @@ bool is_without_gaps(const Body& x) {
   }
   if (!can_change(total) && can_change(gradient)) std::swap(total, gradient);
   if (can_change(total) || (is_only_handle(total) && is_without_gaps(total.body())))
-    add_in_place(context_, total, gradient);
+    add_in_place(context_, total, gradient, gradient.body().contiguous && total.body().contiguous);
   else
     total = reel::add(total, gradient);
 }
@@ -101,7 +103,7 @@ template <class Given>
   if (!total.defined())
     total = std::forward<Given>(gradient);
   else if (size_of(total.body().dtype) >= 4 && size_of(gradient.body().dtype) >= 4 && can_change(total)) [[likely]]
-    add_in_place(context_, total, gradient);
+    add_in_place(context_, total, gradient, gradient.body().contiguous);
   else
     add_up_slowly(slot, std::forward<Given>(gradient));
 }
