@@ -61,9 +61,10 @@ Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types)
 /// Returns true if an axis of more than one element has stride 0.
 bool repeats_elements(const Body& x);
 
+/// `in_order_of` for specs that are not those of a contiguous tensor.
+OutputSpec in_order_of_strided(OutputSpec spec, std::initializer_list<const Tensor*> operands);
 /// Returns the spec of an elementwise op's result with the order of axes in memory of the first operand that has its shape
 /// and repeats no element, so that operands of one order are read and written in it.
-OutputSpec in_order_of_strided(OutputSpec spec, std::initializer_list<const Tensor*> operands);
 inline OutputSpec in_order_of(OutputSpec spec, std::initializer_list<const Tensor*> operands) {
   return spec.like ? spec : in_order_of_strided(spec, operands);
 }
