@@ -143,12 +143,12 @@ void randint(const View& out, std::int64_t low, std::uint64_t count, RandomCall 
 }
 
 // Sorts 64-bit random keys, which are uniformly distributed: their first bits divide them into buckets of some thousand,
-// which stay in a cache, and the next bits into places of about one.
+// which stay in a cache; two digits of those that follow leave few out of order.
 class KeySort {
  public:
   KeySort(std::int64_t count, RandomCall call) : call_(call), count_(count) {
     number_bits_ = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count)));
-    bucket_bits_ = std::max(number_bits_ - 12, 0);
+    bucket_bits_ = std::max(number_bits_ - 15, 0);
   }
 
   /// Writes the numbers of the keys in the keys' order, and in their own where keys are equal.
@@ -162,58 +162,78 @@ class KeySort {
   }
 
  private:
-  static std::uint64_t key_of(PhiloxWords w) { return static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]; }
+  static std::uint64_t key_of(std::uint32_t high, std::uint32_t low) {
+    return static_cast<std::uint64_t>(high) << 32 | low;
+  }
   std::uint64_t place_of_key(std::uint64_t key) const { return key & ((std::uint64_t{1} << number_bits_) - 1); }
-  static std::size_t first_bits(std::uint64_t key, int bits) { return key >> 1 >> (63 - bits); }
 
   // The bits that the numbers have replaced matter only where all the others are equal.
   bool less(std::uint64_t a, std::uint64_t b) const {
     if ((a ^ b) >> number_bits_ != 0) [[likely]]
       return a < b;
-    auto whole = [&](std::uint64_t key) { return key_of(philox(call_.seed, call_.call, place_of_key(key))); };
+    auto whole = [&](std::uint64_t key) {
+      PhiloxWords w = philox(call_.seed, call_.call, place_of_key(key));
+      return key_of(w.word[0], w.word[1]);
+    };
     return std::pair(whole(a), a) < std::pair(whole(b), b);
   }
 
   template <class T>
   bool distribute_and_write(T* to, std::int64_t capacity, std::vector<std::int64_t>& sizes) const {
     CachedSpace<std::uint64_t> space(capacity * (std::ssize(sizes) + 1));
-    std::uint64_t *keys = space.get(), *sorted = keys + capacity * std::ssize(sizes);
-    std::ranges::fill(sizes, 0);
-    bool fits = true;
-    for_each_block<2>(0, count_, call_, [&](std::int64_t start, std::int64_t size, const PhiloxBlock& block) {
-      for (std::int64_t i = 0; i < size && fits; ++i) {
-        std::uint64_t key = key_of(block[i]);
-        std::size_t bucket = first_bits(key, bucket_bits_);
-        fits = sizes[bucket] < capacity;
-        if (!fits) break;
-        keys[static_cast<std::int64_t>(bucket) * capacity + sizes[bucket]++] =
-            key >> number_bits_ << number_bits_ | static_cast<std::uint64_t>(start + i);
-      }
-    });
-    std::vector<std::uint32_t> places(fits ? std::size_t{2} << std::bit_width(static_cast<std::uint64_t>(capacity))
-                                           : 0);
+    std::uint64_t* keys = space.get();
+    if (!distribute(keys, capacity, sizes)) return false;
     for (std::int64_t size : sizes) {
-      if (!fits) return false;
-      sort_bucket(keys, sorted, size, places.data());
-      for (std::int64_t i = 0; i < size; ++i) *to++ = static_cast<T>(place_of_key(sorted[i]));
+      sort_bucket(keys, space.get() + capacity * std::ssize(sizes), size);
+      for (std::int64_t i = 0; i < size; ++i) *to++ = static_cast<T>(place_of_key(keys[i]));
       keys += capacity;
     }
     return true;
   }
 
-  void sort_bucket(const std::uint64_t* keys, std::uint64_t* sorted, std::int64_t count, std::uint32_t* places) const {
-    int bits =
-        std::min(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count))), 64 - number_bits_ - bucket_bits_);
-    auto place_of = [&](std::uint64_t key) { return first_bits(key << bucket_bits_, bits); };
-    std::fill_n(places, std::size_t{1} << bits, 0U);
-    for (std::int64_t i = 0; i < count; ++i) ++places[place_of(keys[i])];
-    std::exclusive_scan(places, places + (std::size_t{1} << bits), places, 0U);
-    for (std::int64_t i = 0; i < count; ++i) sorted[places[place_of(keys[i])]++] = keys[i];
+  // Whether no bucket has more than `capacity` keys.
+  bool distribute(std::uint64_t* keys, std::int64_t capacity, std::vector<std::int64_t>& sizes) const {
+    std::ranges::fill(sizes, 0);
+    bool fits = true;
+    for_each_block<2>(0, count_, call_, [&](std::int64_t start, std::int64_t size, const PhiloxBlock& block) {
+      std::uint64_t made[PhiloxBlock::size];
+      std::uint64_t* to = bucket_bits_ == 0 ? keys + start : made;
+      for (std::int64_t i = 0; i < size; ++i)
+        to[i] = key_of(block.word(0)[i], block.word(1)[i]) >> number_bits_ << number_bits_ |
+                static_cast<std::uint64_t>(start + i);
+      if (bucket_bits_ == 0) return;
+      for (std::int64_t i = 0; i < size && fits; ++i) {
+        std::uint64_t bucket = made[i] >> (64 - bucket_bits_);
+        std::int64_t place = sizes[bucket]++;
+        fits = place < capacity;
+        if (fits) keys[static_cast<std::int64_t>(bucket) * capacity + place] = made[i];
+      }
+    });
+    if (bucket_bits_ == 0) sizes[0] = count_;
+    return fits;
+  }
+
+  // Two passes from the lower digit to the upper, which keep the order of equal digits.
+  void sort_bucket(std::uint64_t* keys, std::uint64_t* other, std::int64_t count) const {
+    int bits = std::min((static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count))) + 4) / 2, 10);
+    int upper = 64 - bucket_bits_ - bits, lower = upper - bits;
+    std::uint64_t digits = std::uint64_t{1} << bits, mask = digits - 1;
+    std::uint32_t of_lower[1024], of_upper[1024];
+    std::fill_n(of_lower, digits, 0U);
+    std::fill_n(of_upper, digits, 0U);
+    for (std::int64_t i = 0; i < count; ++i) {
+      ++of_lower[keys[i] >> lower & mask];
+      ++of_upper[keys[i] >> upper & mask];
+    }
+    std::exclusive_scan(of_lower, of_lower + digits, of_lower, 0U);
+    std::exclusive_scan(of_upper, of_upper + digits, of_upper, 0U);
+    for (std::int64_t i = 0; i < count; ++i) other[of_lower[keys[i] >> lower & mask]++] = keys[i];
+    for (std::int64_t i = 0; i < count; ++i) keys[of_upper[other[i] >> upper & mask]++] = other[i];
     for (std::int64_t i = 1; i < count; ++i) {
-      std::uint64_t key = sorted[i];
+      std::uint64_t key = keys[i];
       std::int64_t free = i;
-      for (; free > 0 && less(key, sorted[free - 1]); --free) sorted[free] = sorted[free - 1];
-      sorted[free] = key;
+      for (; free > 0 && less(key, keys[free - 1]); --free) keys[free] = keys[free - 1];
+      keys[free] = key;
     }
   }
 
