@@ -155,7 +155,7 @@ using ActivationRows = KernelList<
     ActivationRow<struct Gelu, struct GeluGradient, 0, medium>,
     ActivationRow<struct TanhGelu, struct TanhGeluGradient, 0, medium>,
     ActivationRow<struct Silu, struct SiluGradient, 0, medium>,
-    ActivationRow<struct Elu, struct EluGradient, 2, medium>,
+    ActivationRow<struct Elu, struct EluGradient, 3, medium>,
     ActivationRow<struct Softplus, struct SoftplusGradient, 2, medium>,
     ActivationRow<struct Clamp, struct HardtanhGradient, 2, coarse>,
     ActivationRow<struct Mish, struct MishGradient, 0, medium>,

@@ -55,7 +55,7 @@ std::span<const OpFamily> registered_ops() {
       family("linear_algebra", {solve_ops(), decompose_ops(), lu_ops(), least_squares_ops()},
              {"matrix_rank", "lstsq", "matrix_norm", "cholesky_solve", "matrix_exp", "logdet"}),
       family("sparse", {sparse_ops()}, {"csr_matrix", "csr_from_coordinates", "csr_from_dense", "to_dense"}),
-      family("activation", {activation_ops()}, {"glu", "logsigmoid", "celu", "sparsemax"}),
+      family("activation", {activation_ops()}, {"glu", "sparsemax"}),
       family("softmax", {softmax_ops()}),
       family("normalise", {layer_norm_ops(), batch_norm_ops(), group_norm_ops()}, {"normalize", "local_response_norm"}),
       family("convolution", {convolution_ops()}),

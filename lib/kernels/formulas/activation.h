@@ -87,16 +87,16 @@ struct SiluGradient {
 
 struct Elu {
   template <class V>
-  REEL_HOST_DEVICE V operator()(V x, V alpha, V scale) const {
+  REEL_HOST_DEVICE V operator()(V x, V alpha, V scale, V rate) const {
     using std::expm1;
-    return scale * select(x > V(0), x, alpha * expm1(Minimum()(x, V(0))));
+    return scale * select(x > V(0), x, alpha * expm1(Minimum()(x, V(0)) * rate));
   }
 };
 struct EluGradient {
   template <class V>
-  REEL_HOST_DEVICE V operator()(V d, V x, V alpha, V scale) const {
+  REEL_HOST_DEVICE V operator()(V d, V x, V alpha, V scale, V rate) const {
     using std::exp;
-    return d * scale * select(x > V(0), V(1), alpha * exp(Minimum()(x, V(0))));
+    return d * scale * select(x > V(0), V(1), alpha * rate * exp(Minimum()(x, V(0)) * rate));
   }
 };
 

@@ -42,18 +42,18 @@ constexpr OpInfo fused_gradient(const char* name) {
           .internal = true};
 }
 
+using Numbers = const ActivationAttributes&;
+
 /// `composed` computes the gradient with differentiable ops.
-template <const OpInfo& fused, Tensor (*composed)(const Tensor& d, const Tensor& x, double first, double second)>
+template <const OpInfo& fused, Tensor (*composed)(const Tensor& d, const Tensor& x, Numbers)>
 void accumulate_gradient(Gradient& g) {
   const Tensor &d = g.output(), &x = g.saved_input(0);
   if (!g.recording())
     return g.accumulate(0, invoke(fused, {&d, &x}, elementwise_result(x, x.dtype()), g.where(), g.attribute_bytes()));
-  const auto& attributes = g.attributes<ActivationAttributes>();
-  g.accumulate(0, composed(d, x, attributes.first, attributes.second));
+  g.accumulate(0, composed(d, x, g.attributes<ActivationAttributes>()));
 }
 
-template <class F, const OpInfo& fused,
-          Tensor (*composed)(const Tensor& d, const Tensor& x, double first, double second)>
+template <class F, const OpInfo& fused, Tensor (*composed)(const Tensor& d, const Tensor& x, Numbers)>
 constexpr OpInfo activation(const char* name, Precision precision = Precision::promoted, bool internal = false) {
   return {.name = name,
           .forward = forward<F>,
@@ -78,8 +78,8 @@ Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0, 
 constexpr OpInfo leaky_relu_gradient_op = fused_gradient<formulas::LeakyRelu>("leaky_relu_gradient");
 
 constexpr OpInfo leaky_relu_op =
-    activation<formulas::LeakyRelu, leaky_relu_gradient_op, [](const Tensor& d, const Tensor& x, double slope, double) {
-      return where(x > 0.0, d, d * slope);
+    activation<formulas::LeakyRelu, leaky_relu_gradient_op, [](const Tensor& d, const Tensor& x, Numbers numbers) {
+      return where(x > 0.0, d, d * double(numbers.first));
     }>("leaky_relu");
 
 Tensor leaky_relu(const Arg& x, LeakyReluOptions options) { return run(leaky_relu_op, x, options.slope); }
@@ -88,12 +88,11 @@ Tensor leaky_relu(const Arg& x, LeakyReluOptions options) { return run(leaky_rel
 
 constexpr OpInfo gelu_gradient_op = fused_gradient<formulas::Gelu>("gelu_gradient");
 
-constexpr OpInfo gelu_op =
-    activation<formulas::Gelu, gelu_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
-      Tensor near = clamp(x, -40.0, 40.0);
-      Tensor distribution = erf(near * 0.7071067811865476) * 0.5 + 0.5;
-      return d * (distribution + near * (exp(square(near) * -0.5) * 0.3989422804014327));
-    }>("gelu");
+constexpr OpInfo gelu_op = activation<formulas::Gelu, gelu_gradient_op, [](const Tensor& d, const Tensor& x, Numbers) {
+  Tensor near = clamp(x, -40.0, 40.0);
+  Tensor distribution = erf(near * 0.7071067811865476) * 0.5 + 0.5;
+  return d * (distribution + near * (exp(square(near) * -0.5) * 0.3989422804014327));
+}>("gelu");
 
 // y = x (1 + t) / 2, t = tanh √(2/π) (x + 0.044715 x³);
 // dx = d ((1 + t) / 2 + x (1 − t²) √(2/π) (1 + 0.134145 x²) / 2), constant beyond ±40
@@ -101,7 +100,7 @@ constexpr OpInfo gelu_op =
 constexpr OpInfo tanh_gelu_gradient_op = fused_gradient<formulas::TanhGelu>("tanh_gelu_gradient");
 
 constexpr OpInfo tanh_gelu_op =
-    activation<formulas::TanhGelu, tanh_gelu_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+    activation<formulas::TanhGelu, tanh_gelu_gradient_op, [](const Tensor& d, const Tensor& x, Numbers) {
       Tensor near = clamp(x, -40.0, 40.0), squared = square(near);
       Tensor t = tanh(near * (squared * 0.044715 + 1.0) * 0.7978845608028654);
       Tensor slope = (squared * 0.134145 + 1.0) * 0.7978845608028654;
@@ -118,57 +117,74 @@ Tensor gelu(const Arg& x, GeluOptions options) {
 
 constexpr OpInfo silu_gradient_op = fused_gradient<formulas::Silu>("silu_gradient");
 
-constexpr OpInfo silu_op =
-    activation<formulas::Silu, silu_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
-      Tensor near = clamp(x, -1000.0, 1000.0), s = sigmoid(near);
-      return d * (s * (near * (1.0 - s) + 1.0));
-    }>("silu");
+constexpr OpInfo silu_op = activation<formulas::Silu, silu_gradient_op, [](const Tensor& d, const Tensor& x, Numbers) {
+  Tensor near = clamp(x, -1000.0, 1000.0), s = sigmoid(near);
+  return d * (s * (near * (1.0 - s) + 1.0));
+}>("silu");
 
 Tensor silu(const Arg& x) { return run(silu_op, x); }
 
-// y = λ x where x > 0, else λ α (e^x − 1);  dx = λ d where x > 0, else λ α e^x d
+// y = λ x where x > 0, else λ α (e^(r x) − 1);  dx = λ d where x > 0, else λ α r e^(r x) d
 
 constexpr OpInfo elu_gradient_op = fused_gradient<formulas::Elu>("elu_gradient");
 
 namespace {
 
-Tensor composed_elu_gradient(const Tensor& d, const Tensor& x, double alpha, double scale) {
-  Tensor below = exp(minimum(x, 0.0)) * alpha;
-  return d * scale * where(x > 0.0, 1.0, below);
+Tensor composed_elu_gradient(const Tensor& d, const Tensor& x, Numbers numbers) {
+  double alpha = numbers.first, scale = numbers.second, rate = numbers.third;
+  return d * scale * where(x > 0.0, 1.0, exp(minimum(x, 0.0) * rate) * (alpha * rate));
 }
 
 }  // namespace
 
 constexpr OpInfo elu_op = activation<formulas::Elu, elu_gradient_op, composed_elu_gradient>("elu");
 
-Tensor elu(const Arg& x, EluOptions options) { return run(elu_op, x, options.alpha, 1); }
+Tensor elu(const Arg& x, EluOptions options) { return run(elu_op, x, options.alpha, 1, 1); }
 
 constexpr OpInfo selu_op = activation<formulas::Elu, elu_gradient_op, composed_elu_gradient>("selu");
 
-Tensor selu(const Arg& x) { return run(selu_op, x, 1.6732632423543772, 1.0507009873554805); }
+Tensor selu(const Arg& x) { return run(selu_op, x, 1.6732632423543772, 1.0507009873554805, 1); }
+
+constexpr OpInfo celu_op = activation<formulas::Elu, elu_gradient_op, composed_elu_gradient>("celu");
+
+Tensor celu(const Arg& x, CeluOptions options) {
+  if (options.alpha == 0) fail<Error>("celu", x.location(), "alpha is 0; relu is the limit");
+  return run(celu_op, x, options.alpha, 1, 1 / options.alpha);
+}
 
 // y = x where β x > t, else log(1 + e^(β x)) / β;  dx = d where β x > t, else d σ(β x)
 
 constexpr OpInfo softplus_gradient_op = fused_gradient<formulas::Softplus>("softplus_gradient");
 
-constexpr OpInfo softplus_op = activation<formulas::Softplus, softplus_gradient_op,
-                                          [](const Tensor& d, const Tensor& x, double beta, double threshold) {
-                                            Tensor z = x * beta;
-                                            return where(z > threshold, d, d * sigmoid(z));
-                                          }>("softplus", Precision::full);
+namespace {
+
+Tensor composed_softplus_gradient(const Tensor& d, const Tensor& x, Numbers numbers) {
+  Tensor z = x * double(numbers.first);
+  return where(z > double(numbers.second), d, d * sigmoid(z));
+}
+
+}  // namespace
+
+constexpr OpInfo softplus_op =
+    activation<formulas::Softplus, softplus_gradient_op, composed_softplus_gradient>("softplus", Precision::full);
 
 Tensor softplus(const Arg& x, SoftplusOptions options) {
   if (!(options.beta > 0)) fail<Error>("softplus", x.location(), "beta is {}, not above 0", options.beta);
   return run(softplus_op, x, options.beta, options.threshold);
 }
 
+constexpr OpInfo logsigmoid_op =
+    activation<formulas::Softplus, softplus_gradient_op, composed_softplus_gradient>("logsigmoid", Precision::full);
+
+Tensor logsigmoid(const Arg& x) { return run(logsigmoid_op, x, -1, std::numeric_limits<double>::infinity()); }
+
 // y = min(max(x, low), high);  dx = 0 where x <= low or x >= high, else d
 
 constexpr OpInfo hardtanh_gradient_op = fused_gradient<formulas::Clamp>("hardtanh_gradient");
 
 constexpr OpInfo hardtanh_op =
-    activation<formulas::Clamp, hardtanh_gradient_op, [](const Tensor& d, const Tensor& x, double low, double high) {
-      return where(logical_or(x <= low, x >= high), 0.0, d);
+    activation<formulas::Clamp, hardtanh_gradient_op, [](const Tensor& d, const Tensor& x, Numbers numbers) {
+      return where(logical_or(x <= double(numbers.first), x >= double(numbers.second)), 0.0, d);
     }>("hardtanh");
 
 Tensor hardtanh(const Arg& x, HardtanhOptions options) {
@@ -181,12 +197,11 @@ Tensor hardtanh(const Arg& x, HardtanhOptions options) {
 
 constexpr OpInfo mish_gradient_op = fused_gradient<formulas::Mish>("mish_gradient");
 
-constexpr OpInfo mish_op =
-    activation<formulas::Mish, mish_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
-      Tensor near = clamp(x, -1000.0, 1000.0);
-      Tensor t = tanh(softplus(near)), s = sigmoid(near);
-      return d * (t + near * ((1.0 - square(t)) * s));
-    }>("mish");
+constexpr OpInfo mish_op = activation<formulas::Mish, mish_gradient_op, [](const Tensor& d, const Tensor& x, Numbers) {
+  Tensor near = clamp(x, -1000.0, 1000.0);
+  Tensor t = tanh(softplus(near)), s = sigmoid(near);
+  return d * (t + near * ((1.0 - square(t)) * s));
+}>("mish");
 
 Tensor mish(const Arg& x) { return run(mish_op, x); }
 
@@ -195,7 +210,7 @@ Tensor mish(const Arg& x) { return run(mish_op, x); }
 constexpr OpInfo hardswish_gradient_op = fused_gradient<formulas::Hardswish>("hardswish_gradient");
 
 constexpr OpInfo hardswish_op =
-    activation<formulas::Hardswish, hardswish_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+    activation<formulas::Hardswish, hardswish_gradient_op, [](const Tensor& d, const Tensor& x, Numbers) {
       Tensor slope = where(x < 3.0, x / 3.0 + 0.5, 1.0);
       return d * where(x <= -3.0, 0.0, slope);
     }>("hardswish");
@@ -207,7 +222,7 @@ Tensor hardswish(const Arg& x) { return run(hardswish_op, x); }
 constexpr OpInfo softsign_gradient_op = fused_gradient<formulas::Softsign>("softsign_gradient");
 
 constexpr OpInfo softsign_op =
-    activation<formulas::Softsign, softsign_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+    activation<formulas::Softsign, softsign_gradient_op, [](const Tensor& d, const Tensor& x, Numbers) {
       return d * square(reciprocal(abs(x) + 1.0));
     }>("softsign");
 
@@ -218,7 +233,7 @@ Tensor softsign(const Arg& x) { return run(softsign_op, x); }
 constexpr OpInfo hardsigmoid_gradient_op = fused_gradient<formulas::Hardsigmoid>("hardsigmoid_gradient");
 
 constexpr OpInfo hardsigmoid_op =
-    activation<formulas::Hardsigmoid, hardsigmoid_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
+    activation<formulas::Hardsigmoid, hardsigmoid_gradient_op, [](const Tensor& d, const Tensor& x, Numbers) {
       return where(logical_or(x <= -3.0, x >= 3.0), 0.0, d / 6.0);
     }>("hardsigmoid");
 
@@ -228,8 +243,8 @@ Tensor hardsigmoid(const Arg& x) { return run(hardsigmoid_op, x); }
 
 namespace {
 
-Tensor composed_shrink_gradient(const Tensor& d, const Tensor& x, double lambda, double) {
-  return where(abs(x) <= lambda, 0.0, d);
+Tensor composed_shrink_gradient(const Tensor& d, const Tensor& x, Numbers numbers) {
+  return where(abs(x) <= double(numbers.first), 0.0, d);
 }
 
 Tensor shrink(const OpInfo& op, const Arg& x, double lambda) {
@@ -254,9 +269,8 @@ Tensor softshrink(const Arg& x, ShrinkOptions options) { return shrink(softshrin
 constexpr OpInfo nan_to_num_gradient_op = fused_gradient<formulas::NanToNum>("nan_to_num_gradient");
 
 constexpr OpInfo nan_to_num_op =
-    activation<formulas::NanToNum, nan_to_num_gradient_op, [](const Tensor& d, const Tensor& x, double, double) {
-      return where(isfinite(x), d, 0.0);
-    }>("nan_to_num");
+    activation<formulas::NanToNum, nan_to_num_gradient_op,
+               [](const Tensor& d, const Tensor& x, Numbers) { return where(isfinite(x), d, 0.0); }>("nan_to_num");
 
 namespace {
 
@@ -362,8 +376,10 @@ OpList detail::activation_ops() {
                                           &silu_gradient_op,
                                           &elu_op,
                                           &selu_op,
+                                          &celu_op,
                                           &elu_gradient_op,
                                           &softplus_op,
+                                          &logsigmoid_op,
                                           &softplus_gradient_op,
                                           &hardtanh_op,
                                           &hardtanh_gradient_op,

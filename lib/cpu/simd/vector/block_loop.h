@@ -31,5 +31,6 @@ extern template void run_loop<1>(const View&, const View* const (&)[1], BlockLoo
 extern template void run_loop<2>(const View&, const View* const (&)[2], BlockLoop, BlockLoopOptions);
 extern template void run_loop<3>(const View&, const View* const (&)[3], BlockLoop, BlockLoopOptions);
 extern template void run_loop<4>(const View&, const View* const (&)[4], BlockLoop, BlockLoopOptions);
+extern template void run_loop<5>(const View&, const View* const (&)[5], BlockLoop, BlockLoopOptions);
 
 }  // namespace reel::detail::inline REEL_TARGET

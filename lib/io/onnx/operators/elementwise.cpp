@@ -192,8 +192,10 @@ void write_gelu(Writer& w) {
 void write_silu(Writer& w) { w.result(w.node("Mul", {w.in(0), w.node("Sigmoid", {w.in(0)})})); }
 void write_elu(Writer& w) {
   Expression e = of(w);
-  auto [alpha, scale, unused] = numbers_of(w);
-  std::string x = w.in(0), below = e.sub(w.node("Exp", {w.node("Min", {x, e.number(0)})}), e.number(1));
+  auto [alpha, scale, rate] = numbers_of(w);
+  std::string x = w.in(0), exponent = w.node("Min", {x, e.number(0)});
+  if (rate != 1) exponent = e.mul(exponent, e.number(rate));
+  std::string below = e.sub(w.node("Exp", {exponent}), e.number(1));
   std::string y = e.where(w.node("Greater", {x, e.number(0)}), x, e.mul(e.number(alpha), below));
   w.result(scale == 1 ? y : e.mul(y, e.number(scale)));
 }
@@ -382,8 +384,8 @@ std::span<const Operator> elementwise_operators() {
       {"leaky_relu", "LeakyRelu", leaky, write_leaky_relu},
       {.ops = "gelu", .write = write_gelu},
       {.ops = "silu", .write = write_silu},
-      {.ops = "elu selu", .write = write_elu},
-      {.ops = "softplus", .write = write_softplus},
+      {.ops = "elu selu celu", .write = write_elu},
+      {.ops = "softplus logsigmoid", .write = write_softplus},
       {.ops = "hardtanh", .write = write_hardtanh},
       {.ops = "mish", .write = write_mish},
       {.ops = "hardswish", .write = write_hardswish},
