@@ -77,7 +77,18 @@ Tensor mean(const Arg& arg, const Axes& axes, ReduceOptions options) {
   return to_if_needed(total / count_along(x, set), autocast_dtype(Precision::full, x.dtype()));
 }
 
-// y = Π x;  dx_i = d Π_(j ≠ i) x_j: the product of all elements before i and all after i, without a quotient
+// y = Π x;  dx_i = d Π_(j ≠ i) x_j: the product of all elements before i and all after i, or y / x_i if all y are far from 0
+// and ∞
+
+namespace {
+
+bool is_far_from_bounds(const Tensor& y) {
+  NoRecord pause;
+  Tensor size = abs(y);
+  return value_to_check<bool>(all(logical_and(size > 1e-290, size < 1e290)));
+}
+
+}  // namespace
 
 constexpr OpInfo prod_op{
     .name = "prod",
@@ -88,14 +99,17 @@ constexpr OpInfo prod_op{
           AxisSet axes = axes_between(x.shape(), g.output().shape());
           if (axes == 0 || x.numel() == 0) return g.accumulate(0, expand_if_needed(g.output(), x.shape()));
           // In f64 as the product: neither part may overflow or underflow if the whole does not.
-          Tensor row = join_axes(to_if_needed(x, DType::f64), axes), others;
+          Tensor wide = to_if_needed(x, DType::f64), d = to_if_needed(g.output(), DType::f64);
+          if (x.device() == cpu)
+            if (Tensor y = reduce_to_kept(*g.op(), wide, axes, DType::f64, true, g.where()); is_far_from_bounds(y))
+              return g.accumulate(0, to_if_needed(d * (y / wide), x.dtype()));
+          Tensor row = join_axes(wide, axes), others;
           int last = row.rank() - 1;
           for (bool backwards : {false, true}) {
             Tensor rest = before(running_product(row, last, backwards, g.where()), last, backwards, 1);
             others = backwards ? others * rest : rest;
           }
-          g.accumulate(
-              0, to_if_needed(to_if_needed(g.output(), DType::f64) * split_axes(others, x.shape(), axes), x.dtype()));
+          g.accumulate(0, to_if_needed(d * split_axes(others, x.shape(), axes), x.dtype()));
         },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,

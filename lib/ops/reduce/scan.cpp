@@ -174,14 +174,17 @@ constexpr OpInfo logcumsumexp_op{
         [](Gradient& g) {
           const auto& at = g.attributes<ScanAttributes>();
           constexpr double infinity = std::numeric_limits<double>::infinity();
-          const Tensor& x = g.saved_input(0);
+          // A rounded y would be off by more than a weight's own rounding, so halves compute it again.
+          Tensor x = widened(g.saved_input(0));
+          Tensor y = is_half(g.input_dtype(0)) ? scan(*g.op(), x, at, g.where()) : g.saved_output();
           // Where y is ∞, each x that is ∞ weighs 1 and all others nothing: y becomes the logarithm of their number.
-          Tensor infinite = g.saved_output() == infinity, reached = x == infinity;
+          Tensor infinite = y == infinity, reached = x == infinity;
           Tensor count = where(infinite, cumsum(to(reached, x.dtype()), at.on_axis()), 1.0);
-          Tensor y = where(infinite, log(count), g.saved_output()), finite = where(y == -infinity, 0.0, y);
-          Tensor exponents = where(reached, 0.0, where(infinite, -infinity, x));
-          Tensor terms = accumulate_back(later_weights(y, finite, infinite, at.on_axis()), g.output(), at, g.where());
-          g.accumulate(0, terms * exp(exponents - finite));
+          y = where(infinite, log(count), y);
+          Tensor finite = where(y == -infinity, 0.0, y), exponents = where(reached, 0.0, where(infinite, -infinity, x));
+          Tensor weights = later_weights(y, finite, infinite, at.on_axis());
+          Tensor terms = accumulate_back(weights, widened(g.output()), at, g.where());
+          g.accumulate(0, to_if_needed(terms * exp(exponents - finite), g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},

@@ -242,6 +242,29 @@ TEST_CASE("an f32 product neither overflows nor vanishes on the way") {
   for (std::size_t i = 0; i < 4; ++i) CHECK(d[i] == Approx(i < 2 ? 1e-30 : 1e30));
 }
 
+TEST_CASE("a product that is close to the bounds of f64 has the right derivatives") {
+  for (const Values& factors : {Values{1e-160, 1e-150, 3}, Values{1e160, 1e145, 2}, Values{1e200, 1e200, 1e-200},
+                                Values{0.5, -3, 7}, Values{-infinity, 2, 3}}) {
+    CAPTURE(factors[0]);
+    Values d = gradient_of(doubles(factors), [](const Tensor& a) { return prod(a); });
+    for (std::size_t i = 0; i < 3; ++i) CHECK(d[i] == Approx(factors[(i + 1) % 3] * factors[(i + 2) % 3]));
+  }
+}
+
+TEST_CASE("the gradient of logcumsumexp of many halves is as exact as one rounding") {
+  // The weight of element i in each later result j is 1 / (j + 1).
+  constexpr std::int64_t count = 5000;
+  for (DType dtype : {f16, bf16}) {
+    CAPTURE(name_of(dtype));
+    Values d = gradient_of(full({count}, 3, {.dtype = dtype}), [](const Tensor& a) { return sum(logcumsumexp(a, 0)); });
+    double expected = 0;
+    for (std::int64_t i = count - 1; i >= 0; --i) {
+      expected += 1 / static_cast<double>(i + 1);
+      REQUIRE(d[static_cast<std::size_t>(i)] == Approx(expected).epsilon(last_place(dtype)));
+    }
+  }
+}
+
 TEST_CASE("logcumsumexp neither overflows nor makes NaN of infinities, and neither does its gradient") {
   Values y = values_of(logcumsumexp(doubles({-infinity, -infinity, 1000, 1000, -1000}), 0));
   CHECK(y[0] == -infinity);
