@@ -90,7 +90,11 @@ Tensor kron(const Arg& a, const Arg& b) {
     shape.push_back(size_x * size_y);
   }
   DType dtype = promote(x.dtype(), y.dtype());
-  return reshape(to_if_needed(reshape(x, left), dtype) * to_if_needed(reshape(y, right), dtype), shape);
+  // Row-major operands, so that the product is row-major, too.
+  auto factor = [&](const Tensor& t, const Shape& to) {
+    return to_if_needed(reshape(contiguous_if_needed(t), to), dtype);
+  };
+  return reshape(factor(x, left) * factor(y, right), shape);
 }
 
 Tensor cross(const Arg& a, const Arg& b, int axis) {

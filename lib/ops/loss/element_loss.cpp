@@ -126,7 +126,7 @@ Tensor detail::element_losses(ElementLoss kind, const Compared& given, double pa
     return composed_losses(kind, widened(x), widened(t), parameter);
   ElementLossAttributes attributes{static_cast<std::int64_t>(kind), parameter};
   return invoke(element_loss_op[static_cast<int>(kind)], {&x, &t},
-                elementwise_result(x, x.dtype() == DType::f64 ? DType::f64 : DType::f32), given.where,
+                in_order_of({x.body(), x.dtype() == DType::f64 ? DType::f64 : DType::f32}, {&x, &t}), given.where,
                 bytes_of(attributes));
 }
 

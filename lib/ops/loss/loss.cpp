@@ -180,7 +180,10 @@ Examples examples_of(const char* name, const char* what, const Tensor& x, const 
                      to_string(t.shape()));
   std::int64_t examples = shape.numel();
   if (soft) return {rows_of(x, axis, examples), rows_of(t, axis, examples), shape};
-  return {rows_of(x, axis, examples), contiguous_if_needed(merges(x) ? reshape(t, {examples}) : t), shape};
+  // The CPU's nll_loss reads one element of a row, wherever it lies.
+  bool in_place = !takes_soft && x.device() == cpu && !merges(x);
+  return {in_place ? x : rows_of(x, axis, examples), contiguous_if_needed(merges(x) ? reshape(t, {examples}) : t),
+          shape};
 }
 
 // The weights of the classes, with halves converted to f32; undefined if not given.

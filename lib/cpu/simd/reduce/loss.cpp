@@ -11,6 +11,7 @@
 #include "../instruction_set.h"
 #include "../vector/block_loop.h"
 #include "axis_strips.h"
+#include "order_keys.h"
 #include "row_exponentials.h"
 
 namespace reel::detail::inline REEL_TARGET {
@@ -110,13 +111,16 @@ void cross_entropy_gradient(const View& out, const View& d, const View& logits, 
 }
 
 bool nll_loss(const View& losses, const View& x, const View& targets, std::int64_t ignored, std::int64_t& bad) {
-  std::int64_t classes = x.dims[1], inner = x.strides[1];
-  if (!targets_fit(targets, classes, ignored, bad)) return false;
+  if (!targets_fit(targets, x.dims[1], ignored, bad)) return false;
+  auto rows = rows_along<1>(1, {x});
   with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
-    for (std::int64_t n = 0; n < losses.numel; ++n) {
-      std::int64_t target = target_at(targets, n), place = (n / inner * classes + target) * inner + n % inner;
-      losses.as<Wide<T>>()[n] = target == ignored ? Wide<T>(0) : -static_cast<Wide<T>>(x.as<T>()[place]);
-    }
+    std::int64_t n = 0;
+    rows.for_each_row([&](const std::int64_t* offset) {
+      for (std::int64_t i = 0; i < rows.dims[0]; ++i, ++n) {
+        std::int64_t target = target_at(targets, n), place = offset[0] + i * rows.strides[0][0] + target * x.strides[1];
+        losses.as<Wide<T>>()[n] = target == ignored ? Wide<T>(0) : -static_cast<Wide<T>>(x.as<T>()[place]);
+      }
+    });
   });
   return true;
 }
