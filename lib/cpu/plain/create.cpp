@@ -101,6 +101,13 @@ void band_typed(const View& out, const View& x, std::int64_t low, std::int64_t h
                        std::int64_t last = std::clamp(std::clamp(high, -rows, columns) + i + 1, first, columns);
                        T* row = to + i * columns;
                        const T* kept = matrix + i * row_stride;
+                       if (columns < 16) {  // calls would cost more
+                         for (std::int64_t j = 0; j < columns; ++j) {
+                           T element = kept[j * step];
+                           row[j] = j >= first && j < last ? element : T{};
+                         }
+                         continue;
+                       }
                        std::fill(row, row + first, T{});
                        for (std::int64_t j = first; j < last; ++j) row[j] = kept[j * step];
                        std::fill(row + last, row + columns, T{});

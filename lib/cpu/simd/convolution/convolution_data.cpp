@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "../../../core/convert.h"
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/threads/parallel.h"
 #include "../../cache_size.h"
@@ -144,7 +145,7 @@ struct Correlation {
         for (std::int64_t td = 0; td < deep.taps; ++td)
           for (std::int64_t th = 0; th < high.taps; ++th)
             for (std::int64_t tw = 0; tw < wide.taps; ++tw, place += sources * rows)
-              *place = widened(window[td * deep_stride + th * high_stride + tw * wide_stride]);
+              *place = convert<T>(window[td * deep_stride + th * high_stride + tw * wide_stride]);
       }
   }
 
@@ -182,7 +183,8 @@ struct Correlation {
                       }
                       line += before;
                       for (std::int64_t i = 0; i < inside; ++i)
-                        for (std::int64_t c = 0; c < count; ++c) line[c * to_pitch + i] = widened(from[i * step + c]);
+                        for (std::int64_t c = 0; c < count; ++c)
+                          line[c * to_pitch + i] = convert<T>(from[i * step + c]);
                     });
     }
   }
@@ -228,7 +230,7 @@ struct Correlation {
     }
   }
 
-  T bias_of(std::int64_t channel) const { return bias ? T(widened(bias[channel * bias_stride])) : T(0); }
+  T bias_of(std::int64_t channel) const { return bias ? convert<T>(bias[channel * bias_stride]) : T(0); }
 
   // Single channels per group, with contiguous lines, need no packing.
   bool by_lines() const {

@@ -9,6 +9,7 @@
 #include "../../../core/halves.h"
 #include "../../../core/target.h"
 #include "../products/gemm.h"
+#include "../vector/half_rows.h"
 
 // Short lines of elements: a few vectors, of which the last may be partial.
 
@@ -45,10 +46,10 @@ template <class S, class T>
 HWY_INLINE void copy_line(T* to, const S* from, std::int64_t step, std::int64_t count) {
   if constexpr (std::is_same_v<S, T>)
     if (step == 1) return for_line(to, from, count, [](auto v) { return v; });
-  if (step == 1)
-    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i]);
+  if constexpr (is_half_v<S>)
+    widen_row(to, from, step, count);
   else
-    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i * step]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
 }
 
 /// Writes zeros, then elements with stride `step`, then zeros.

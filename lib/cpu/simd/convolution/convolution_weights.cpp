@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "../../../core/convert.h"
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/threads/parallel.h"
 #include "../products/gemm.h"
@@ -196,7 +197,7 @@ struct WeightGradient {
       }
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t r = i < whole ? whole_rows : 0; r < rows; ++r)
-        to[i * rows + r] = widened(from[i * step + r * x.channel_stride]);
+        to[i * rows + r] = convert<T>(from[i * step + r * x.channel_stride]);
   }
 
   [[gnu::noinline]] void pack_x(T* to, std::int64_t group, const Box& box) const {

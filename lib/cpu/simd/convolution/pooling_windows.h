@@ -166,10 +166,7 @@ class Largest {
     if constexpr (std::is_same_v<E, Wide<E>>) {
       return all ? Vector<E>::load(from) : Vector<E>::load(from, n);
     } else {
-      if constexpr (all) return load_widened(from);
-      E some[lanes] = {};
-      std::copy_n(from, static_cast<std::int64_t>(n), some);
-      return load_widened(some);
+      return all ? load_widened(from) : load_widened(from, n);
     }
   }
   static Found larger(Found a, Found b) { return Squares<W>::template larger<indexed>(typename V::Tag(), a, b); }

@@ -36,37 +36,31 @@ constexpr std::int64_t cached = (1 << 19) / sizeof(T);
 
 constexpr std::int64_t convert_block = 256;
 
-// By vectors where possible: that takes a seventh of the time.
-template <class To, class From>
-To converted(From value) {
-  if constexpr (is_half_v<From> && std::is_same_v<To, float>)
-    return widened(value);
-  else if constexpr (is_half_v<To> && std::is_same_v<From, float>)
-    return narrowed<To>(value);
-  else
-    return convert<To>(value);
-}
-
 // Rounds numbers to f32 so that a second rounding, to a half, gives what one would: inexact ones to an odd last bit. Returns
-// false for numbers that lose bits in f64, or are smaller than the normal numbers of f32.
+// false for numbers that lose bits in f64, or are smaller than the normal numbers of f32. `to` has room for whole vectors.
 template <class From>
 HWY_INLINE bool round_to_odd(float* to, const From* from, std::int64_t count) {
   using V = Vector<double>;
   using Bits = hn::RebindToUnsigned<V::Tag>;
+  const hn::Rebind<float, V::Tag> single;
   constexpr double whole = sizeof(From) == 8 && std::is_integral_v<From> ? 0x1p53 : HUGE_VAL;
-  alignas(64) double wide[convert_block] = {};
-  for (std::int64_t i = 0; i < count; ++i) wide[i] = static_cast<double>(from[i]);
   auto dropped = hn::Set(Bits(), (std::uint64_t{1} << 29) - 1), last = hn::Set(Bits(), std::uint64_t{1} << 29);
   auto exact = V(0) == V(0);
   for (std::int64_t i = 0; i < count; i += V::lanes) {
-    V x = V::load(wide + i), size = abs(x);
+    double wide[V::lanes] = {};
+    const double* some = wide;
+    if constexpr (std::is_same_v<From, double>)
+      if (i + V::lanes <= count) some = from + i;
+    if (some == wide)
+      for (std::int64_t k = 0; k < std::min(V::lanes, count - i); ++k) wide[k] = static_cast<double>(from[i + k]);
+    V x = V::load(some), size = abs(x);
     exact = hn::And(exact,
                     hn::Or(size == V(0), hn::And(size >= V(0x1p-126), hn::Or(size < V(whole), size == V(HUGE_VAL)))));
     auto bits = hn::BitCast(Bits(), x.raw);
     auto odd = hn::IfThenElseZero(hn::Ne(hn::And(bits, dropped), hn::Zero(Bits())), last);
-    V(hn::BitCast(V::Tag(), hn::Or(hn::AndNot(dropped, bits), odd))).store(wide + i);
+    auto rounded = hn::BitCast(V::Tag(), hn::Or(hn::AndNot(dropped, bits), odd));
+    hn::StoreU(hn::DemoteTo(single, rounded), single, to + i);
   }
-  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(wide[i]);
   return hn::AllTrue(V::Tag(), exact);
 }
 
@@ -87,6 +81,26 @@ void round_row(To* to, const From* from, std::int64_t count) {
   }
 }
 
+// Beyond the range comes its end, and 0 for NaN.
+template <class From>
+void truncate_row(std::int32_t* to, const From* from, std::int64_t count) {
+  using V = Vector<From>;
+  const hn::Rebind<std::int32_t, typename V::Tag> tag;
+  std::int64_t i = 0;
+  for (; i + V::lanes <= count; i += V::lanes) {
+    V x = V::load(from + i);
+    x = select(x == x, x, V(0));
+    if constexpr (sizeof(From) == 8) {
+      auto near = hn::Min(hn::Max(x.raw, V(-0x1p31).raw), V(0x1p31 - 1).raw);
+      hn::StoreU(hn::DemoteTo(tag, near), tag, to + i);
+    } else {
+      auto beyond = hn::RebindMask(tag, x >= V(0x1p31));
+      hn::StoreU(hn::IfThenElse(beyond, hn::Set(tag, INT32_MAX), hn::ConvertTo(tag, x.raw)), tag, to + i);
+    }
+  }
+  for (; i < count; ++i) to[i] = convert<std::int32_t>(from[i]);
+}
+
 template <class To, class From>
 void convert_elements(void* out, const void* const* inputs, std::int64_t count) {
   To* to = static_cast<To*>(out);
@@ -95,8 +109,22 @@ void convert_elements(void* out, const void* const* inputs, std::int64_t count) 
   const auto* from = static_cast<const Element*>(inputs[0]);
   if constexpr (rounds_in_blocks<To, Element>)
     round_row(to, from, count);
+  else if constexpr (std::is_same_v<To, std::int32_t> && std::is_floating_point_v<From>)
+    truncate_row(to, from, count);
+  else if constexpr (std::is_same_v<To, float> && is_half_v<From>)
+    widen_row(to, from, count);
+  else if constexpr (is_half_v<From>)
+    for (std::int64_t start = 0; start < count; start += convert_block) {
+      float single[convert_block];
+      const void* input = single;
+      std::int64_t here = std::min(convert_block, count - start);
+      widen_row(single, from + start, here);
+      convert_elements<To, float>(to + start, &input, here);
+    }
+  else if constexpr (is_half_v<To> && std::is_same_v<From, float>)
+    narrow_row(to, from, count);
   else
-    for (std::int64_t i = 0; i < count; ++i) to[i] = converted<To>(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = convert<To>(from[i]);
 }
 
 BlockLoop block_converter(DType to, DType from) {
@@ -152,19 +180,28 @@ void swap_axes(Iteration<2>& iteration, int a, int b) {
   for (auto& strides : iteration.strides) std::swap(strides[a], strides[b]);
 }
 
+// The same elements from the axis's end, in both operands.
+template <class T>
+void reverse_axis(Iteration<2>& iteration, int axis, T*& to, const T*& from) {
+  to += (iteration.dims[axis] - 1) * iteration.strides[0][axis];
+  from += (iteration.dims[axis] - 1) * iteration.strides[1][axis];
+  for (auto& strides : iteration.strides) strides[axis] = -strides[axis];
+}
+
 template <class T>
 void move_all(const View& out, const View& x) {
+  T* to = out.as<T>();
+  const T* from = x.as<T>();
   Iteration<2> iteration({&out, &x});
   bool streams = out.numel * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes;
   if (iteration.rank > 1 && out.numel != 0) {
-    int along = unit_axis(iteration, 0), across = unit_axis(iteration, 1);
+    int along = unit_axis(iteration, 0);
     if (along >= 0) {
       swap_axes(iteration, 0, along);  // the order of the axes does not matter
-      if (across == along)
-        across = 0;
-      else if (across == 0)
-        across = along;
-      if (across > 0) return copy_transposed(out.as<T>(), x.as<T>(), iteration, across, streams);
+      for (int axis = 1; axis < iteration.rank; ++axis)
+        if (iteration.strides[1][axis] == -1) reverse_axis(iteration, axis, to, from);
+      int across = unit_axis(iteration, 1);
+      if (across > 0) return copy_transposed(to, from, iteration, across, streams);
     }
   }
   // Rows of few elements cost more than several passes over what stays in a cache.
@@ -174,7 +211,7 @@ void move_all(const View& out, const View& x) {
   bool plain = to_stride == 1 && from_stride == 1 && iteration.dims[0] >= 64;
   for_each_row(iteration, out.numel, plain ? move_grain<T> : parallel_grain,
                [&](const std::int64_t* offsets, std::int64_t count) {
-                 move_row(out.as<T>() + offsets[0], to_stride, x.as<T>() + offsets[1], from_stride, count, streams);
+                 move_row(to + offsets[0], to_stride, from + offsets[1], from_stride, count, streams);
                });
 }
 

@@ -15,6 +15,7 @@
 #include "../../../core/halves.h"
 #include "../../../core/per_thread.h"
 #include "../../../core/target.h"
+#include "../vector/half_rows.h"
 #include "../vector/vector.h"
 
 // Products of matrices in f32 and f64, in blocks that stay in the caches and tiles that stay in registers. It is
@@ -77,9 +78,6 @@ class ThreadScratch {
 };
 
 inline constinit ThreadScratch packed_columns;
-
-inline float widened(float x) { return x; }
-inline double widened(double x) { return x; }
 
 template <class T>
 struct Gemm {
@@ -229,7 +227,10 @@ struct Gemm {
           V::load(from + i, std::clamp<std::int64_t>(count - i, 0, lanes)).store(to + i);
         return;
       }
-    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i * step]);
+    if constexpr (is_half_v<S>)
+      widen_row(to, from, step, count);
+    else
+      for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
     std::fill(to + count, to + wide, T(0));
   }
 
@@ -250,29 +251,37 @@ struct Gemm {
   }
 
   /// Packs columns j, j + 1, … of a matrix whose columns are contiguous.
-  template <class S>
-  static void pack_transposed(const Matrix<S>& b, std::int64_t j, std::int64_t there, std::int64_t wide, T* to) {
+  static void pack_transposed(const Matrix<T>& b, std::int64_t j, std::int64_t there, std::int64_t wide, T* to) {
     constexpr std::int64_t side = square_lanes;
     // Columns that are this far apart evict each other from the first-level cache before their lines are used up.
     std::int64_t together = b.column_stride % static_cast<std::int64_t>(2048 / sizeof(T)) == 0 ? 64 / sizeof(T) : side;
-    std::int64_t whole_rows = std::is_same_v<S, T> ? b.rows / side * side : 0, whole_columns = there < side ? 0 : there;
+    std::int64_t whole_rows = b.rows / side * side, whole_columns = there < side ? 0 : there;
     // The last columns of a tile may overlap those before.
     auto column = [&](std::int64_t i) { return std::min(i, there - side); };
-    if constexpr (std::is_same_v<S, T>) {
-      for (std::int64_t k = 0; together == side && k < whole_rows; k += side)
-        for (std::int64_t i = 0; i < whole_columns; i += side)
+    for (std::int64_t k = 0; together == side && k < whole_rows; k += side)
+      for (std::int64_t i = 0; i < whole_columns; i += side)
+        transpose_square(b.at(k, j + column(i)), b.column_stride, to + k * wide + column(i), wide);
+    for (std::int64_t first = 0; together != side && first < whole_rows; first += together)
+      for (std::int64_t i = 0; i < whole_columns; i += side)
+        for (std::int64_t k = first; k < std::min(first + together, whole_rows); k += side)
           transpose_square(b.at(k, j + column(i)), b.column_stride, to + k * wide + column(i), wide);
-      for (std::int64_t first = 0; together != side && first < whole_rows; first += together)
-        for (std::int64_t i = 0; i < whole_columns; i += side)
-          for (std::int64_t k = first; k < std::min(first + together, whole_rows); k += side)
-            transpose_square(b.at(k, j + column(i)), b.column_stride, to + k * wide + column(i), wide);
-    }
     for (std::int64_t i = whole_rows == b.rows ? whole_columns : 0; i < there; ++i) {
-      const S* from = b.at(0, j + i);
-      for (std::int64_t k = i < whole_columns ? whole_rows : 0; k < b.rows; ++k) to[k * wide + i] = widened(from[k]);
+      const T* from = b.at(0, j + i);
+      for (std::int64_t k = i < whole_columns ? whole_rows : 0; k < b.rows; ++k) to[k * wide + i] = from[k];
     }
     if (there < wide)
       for (std::int64_t k = 0; k < b.rows; ++k) std::fill(to + k * wide + there, to + (k + 1) * wide, T(0));
+  }
+
+  template <class Half>
+  static void pack_transposed(const Matrix<Half>& b, std::int64_t j, std::int64_t there, std::int64_t wide, T* to) {
+    constexpr std::int64_t together = 64;
+    T lines[tile_columns * together];
+    for (std::int64_t k = 0; k < b.rows; k += together) {
+      std::int64_t rows = std::min(together, b.rows - k);
+      for (std::int64_t i = 0; i < there; ++i) widen_row(lines + i * rows, b.at(k, j + i), rows);
+      pack_transposed(Matrix<T>{lines, rows, there, 1, rows}, 0, there, wide, to + k * wide);
+    }
   }
 
 #if HWY_TARGET == HWY_SCALAR
@@ -310,19 +319,14 @@ struct Gemm {
       // Elements are widened where they are contiguous, by vectors.
       if (a.column_stride == 1 && a.columns >= lanes) {
         T wide[tile_rows * depth_block];
-        for (std::int64_t r = 0; r < a.rows; ++r) widen(a.at(r, 0), a.columns, wide + r * a.columns);
+        for (std::int64_t r = 0; r < a.rows; ++r) widen_row(wide + r * a.columns, a.at(r, 0), a.columns);
         pack_transposed(Matrix<T>{wide, a.columns, a.rows, 1, a.columns}, 0, a.rows, a.rows, packed);
       } else {
         S narrow[tile_rows * depth_block];
         interleave<S>[static_cast<std::size_t>(a.rows - 1)](a, narrow);
-        widen(narrow, a.rows * a.columns, packed);
+        widen_row(packed, narrow, a.rows * a.columns);
       }
     }
-  }
-
-  template <class S>
-  static void widen(const S* from, std::int64_t count, T* to) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i]);
   }
 
   /// packed[k rows + r] = a(r, k)

@@ -6,6 +6,7 @@
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/iteration.h"
 #include "../../../core/threads/parallel.h"
+#include "../../cached_space.h"
 #include "../../onednn/onednn_product.h"
 #include "../instruction_set.h"
 #include "../vector/half_rows.h"
@@ -82,25 +83,33 @@ double multiplications_of(const Matrix<T>& a, const Matrix<T>& b) {
   return static_cast<double>(a.rows * b.columns) * static_cast<double>(a.columns);
 }
 
+// Few rows are multiplied in place. T: the type of the sums.
+template <class T, class S>
+ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b) {
+  if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
+  // A short column does not fill a vector.
+  return b.row_stride == 1 && a.rows <= (a.columns >= 32 ? most_dot_rows : 2) ? ProductKind::dot : ProductKind::tiled;
+}
+
 // The algorithm is chosen from the whole product, so that it does not depend on the division among threads.
 template <class T>
 ProductKind kind_of(const Matrix<T>& a, const Matrix<T>& b) {
   if constexpr (std::is_integral_v<T>) {
     return ProductKind::scalar;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16()) return ProductKind::tiled;
+    ProductKind kind = skinny_or_tiled<float>(a, b);
+    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16()) return kind;
     if (pays_vnni(a, b)) return ProductKind::vnni;
+    if (kind != ProductKind::tiled) return kind;
     return as_packed(a).is_readable() && as_packed(b).is_readable() ? ProductKind::onednn : ProductKind::tiled;
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float> && onednn_may_divide)
       if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
           as_packed(b).is_readable() && can_multiply_large())
         return ProductKind::onednn_large;
-    if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
-    // A short column does not fill a vector.
-    return b.row_stride == 1 && a.rows <= (a.columns >= 32 ? most_dot_rows : 2) ? ProductKind::dot : ProductKind::tiled;
+    return skinny_or_tiled<T>(a, b);
   } else {
-    return ProductKind::tiled;
+    return skinny_or_tiled<float>(a, b);
   }
 }
 
@@ -151,6 +160,27 @@ void multiply_halves(ProductKind kind, T* c, std::int64_t c_stride, const Matrix
     }
 }
 
+// Few rows of halves. Their sums have the order of those of f32, part after part of the long rows of a.
+template <class T>
+void multiply_few_rows_of_halves(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T>& a,
+                                 const Matrix<T>& b) {
+  using Skinny = SkinnyProduct<float, T, false>;
+  constexpr std::int64_t longest = 1 << 14;
+  static_assert(longest % Gemm<float>::depth_block == 0);
+  CachedSpace<float> sums(a.rows * b.columns), wide(a.rows * std::min(a.columns, longest));
+  for (std::int64_t k = 0; k < a.columns; k += longest) {
+    std::int64_t depth = std::min(longest, a.columns - k);
+    for (std::int64_t i = 0; i < a.rows; ++i) widen_row(wide.get() + i * depth, a.at(i, k), a.column_stride, depth);
+    Matrix<float> left{wide.get(), a.rows, depth, depth, 1};
+    Matrix<T> right = b.part(k, depth, 0, b.columns);
+    if (kind == ProductKind::gemv)
+      Skinny::multiply(sums.get(), b.columns, left, right, k > 0);
+    else
+      Skinny::multiply_by_dots(sums.get(), b.columns, left, right, k > 0);
+  }
+  for (std::int64_t i = 0; i < a.rows; ++i) narrow_row(c + i * c_stride, sums.get() + i * b.columns, b.columns);
+}
+
 // c = a b or, for f32 and f64, c += a b. The type of b differs for few rows only.
 template <class T, class B>
 void multiply_part(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
@@ -168,6 +198,8 @@ void multiply_part(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
       if (kind == ProductKind::vnni) return Bf16VnniProduct::multiply(c, c_stride, a, b);
+    if (kind == ProductKind::gemv || kind == ProductKind::dot)
+      return multiply_few_rows_of_halves(kind, c, c_stride, a, b);
     multiply_halves(kind, c, c_stride, a, b);
   }
 }

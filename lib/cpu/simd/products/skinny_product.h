@@ -12,12 +12,12 @@
 
 // Products of few rows, which read b once in place: row by row, or column by column if columns are contiguous. It is
 // compiled once per instruction set. An element's bits depend neither on its position nor on which rows and columns are
-// computed together. b may be of halves, which are widened in registers; then the elements behind its rows, up to a
-// whole vector, are zeros.
+// computed together. b may be of halves, which are widened in registers; if it is padded, the elements behind its
+// rows, up to a whole vector, are zeros.
 
 namespace reel::detail::inline REEL_TARGET {
 
-template <class T, class B = T>
+template <class T, class B = T, bool padded = is_half_v<B>>
 class SkinnyProduct {
   using V = Vector<T>;
   using Raw = typename V::Raw;
@@ -78,8 +78,8 @@ class SkinnyProduct {
   static HWY_INLINE V load(const T* from, std::int64_t count) { return V::load(from, count); }
   template <class Half>
     requires is_half_v<Half>
-  static HWY_INLINE V load(const Half* from, std::int64_t = 0) {
-    return load_widened(from);
+  static HWY_INLINE V load(const Half* from, std::int64_t count = lanes) {
+    return padded ? load_widened(from) : load_widened(from, count);
   }
 
   // The pieces of the rows of halves in a strip are so short that the processor prefetches few of them by itself: see

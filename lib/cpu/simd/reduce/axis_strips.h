@@ -34,13 +34,10 @@ HWY_INLINE Vector<W> load_wide(const T* from) {
 /// Loads fewer elements than a vector has; the others are zeros.
 template <class W, class T>
 HWY_INLINE Vector<W> load_wide(const T* from, std::int64_t count) {
-  if constexpr (std::is_same_v<T, W>) {
+  if constexpr (std::is_same_v<T, W>)
     return Vector<W>::load(from, count);
-  } else {
-    T some[Vector<W>::lanes] = {};
-    std::copy_n(from, std::min(count, Vector<W>::lanes), some);
-    return load_widened(some);
-  }
+  else
+    return load_widened(from, count);
 }
 
 /// The elements of a strip: its line i begins at data + i step.

@@ -6,6 +6,7 @@
 
 #include <reel/detail/immovable.h>
 
+#include "../vector/half_rows.h"
 #include "../vector/streaming.h"
 #include "../vector/vector.h"
 #include "../vector/wide.h"
@@ -30,7 +31,7 @@ const Wide<T>* read_piece(const T* from, std::int64_t count, Wide<T>* buffer) {
   if constexpr (std::is_same_v<T, Wide<T>>)
     return from;
   else {
-    for (std::int64_t i = 0; i < count; ++i) buffer[i] = widened(from[i]);
+    widen_row(buffer, from, count);
     return buffer;
   }
 }

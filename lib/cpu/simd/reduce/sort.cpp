@@ -268,6 +268,7 @@ void searchsorted(const View& out, const View& sorted, const View& values, bool 
         constexpr int together = 8;
         for (; left >= together; left -= together, value += together * step, count += together)
           count_before<together>(from, value, step, right, count);
+        for (; left >= 4; left -= 4, value += 4 * step, count += 4) count_before<4>(from, value, step, right, count);
         for (; left > 0; --left, value += step) count_before<1>(from, value, step, right, count++);
       };
       while (begin < end) {

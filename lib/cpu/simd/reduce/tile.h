@@ -103,10 +103,10 @@ inline void widen(std::int64_t* to, const bool* from, std::int64_t count) {
 /// Converts adjacent elements.
 template <class Wide, class T>
 void read_row(Wide* __restrict to, const T* from, std::int64_t count) {
-  std::int64_t j = 0;
   if constexpr (is_half_v<T> && std::is_same_v<Wide, float>)
-    for (; j + Vector<float>::lanes <= count; j += Vector<float>::lanes) load_widened(from + j).store(to + j);
-  for (; j < count; ++j) to[j] = convert<Wide>(from[j]);
+    widen_row(to, from, count);
+  else
+    for (std::int64_t j = 0; j < count; ++j) to[j] = convert<Wide>(from[j]);
 }
 
 /// to[i ld + j] = from[i row_stride + j column_stride], converted.

@@ -12,6 +12,7 @@
 #include "../instruction_set.h"
 #include "../products/transpose.h"
 #include "copy_every.h"
+#include "half_rows.h"
 #include "vector.h"
 
 namespace reel::detail::inline REEL_TARGET {
@@ -58,27 +59,26 @@ void load_plain_rows(void* buffer, const void* from, std::int64_t step, std::int
       }
     if (step == 0 || step == 1) return;
   }
-  for (std::int64_t row = 0; row < rows; ++row, x += row_stride)
-    for (std::int64_t i = 0; i < width; ++i) *to++ = x[i * step];
+  // The longer loop inside.
+  if (rows > width)
+    for (std::int64_t i = 0; i < width; ++i)
+      for (std::int64_t row = 0; row < rows; ++row) to[row * width + i] = x[row * row_stride + i * step];
+  else
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t i = 0; i < width; ++i) to[row * width + i] = x[row * row_stride + i * step];
 }
 
 template <class Half>
 void load_widened_rows(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_stride,
                        std::int64_t rows) {
-  auto* to = static_cast<float*>(buffer);
-  auto* x = static_cast<const Half*>(from);
-  for (std::int64_t row = 0; row < rows; ++row, x += row_stride)
-    for (std::int64_t i = 0; i < width; ++i) *to++ = widened(x[i * step]);
+  Half halves[block];
+  load_plain_rows<Half>(halves, from, step, width, row_stride, rows);
+  widen_row(static_cast<float*>(buffer), halves, rows * width);
 }
 
 template <class Half>
 void load_widened(void* buffer, const void* from, std::int64_t step, std::int64_t count) {
-  auto* to = static_cast<float*>(buffer);
-  auto* x = static_cast<const Half*>(from);
-  if (step == 1)
-    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(x[i]);
-  else
-    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(x[i * step]);
+  widen_row(static_cast<float*>(buffer), static_cast<const Half*>(from), step, count);
 }
 
 template <class T>
@@ -90,12 +90,11 @@ void store_plain(void* to, const void* buffer, std::int64_t step, std::int64_t c
 
 template <class Half>
 void store_narrowed(void* to, const void* buffer, std::int64_t step, std::int64_t count) {
-  auto* y = static_cast<Half*>(to);
   auto* from = static_cast<const float*>(buffer);
-  if (step == 1)
-    for (std::int64_t i = 0; i < count; ++i) y[i] = narrowed<Half>(from[i]);
-  else
-    for (std::int64_t i = 0; i < count; ++i) y[i * step] = narrowed<Half>(from[i]);
+  if (step == 1) return narrow_row(static_cast<Half*>(to), from, count);
+  Half halves[block];
+  narrow_row(halves, from, count);
+  store_plain<Half>(to, halves, step, count);
 }
 
 // Panels of an input whose elements are adjacent along another axis than the result's: as high as a line of memory has f32,
@@ -381,6 +380,15 @@ struct Work {
   }
 };
 
+// Whether an operand's elements follow each other in the order of the loop.
+template <int operand_count>
+bool is_flat(const Iteration<operand_count>& space, int k) {
+  std::int64_t count = 1;
+  for (int axis = 0; axis < space.rank; count *= space.dims[axis++])
+    if (space.strides[k][axis] != count) return false;
+  return true;
+}
+
 }  // namespace
 
 template <int input_count>
@@ -410,7 +418,7 @@ void run_loop(const View& out, const View* const (&inputs)[input_count], BlockLo
   // Elements may be computed in any order: in that of the result.
   auto space = Iteration<operand_count>::in_memory(views);
   if (!out.contiguous)
-    for (Operand& operand : operands) operand.flat = false;  // in the order of the loop
+    for (int k = 0; k < operand_count; ++k) operands[k].flat = is_flat(space, k);
   Work<input_count> work{space, operands, loop, options};
   bool alone = out.numel < options.parallel_from ||
                (out.numel < 4 * options.parallel_from && !parallel::can_share_short_loops());
@@ -427,5 +435,6 @@ template void run_loop<1>(const View&, const View* const (&)[1], BlockLoop, Bloc
 template void run_loop<2>(const View&, const View* const (&)[2], BlockLoop, BlockLoopOptions);
 template void run_loop<3>(const View&, const View* const (&)[3], BlockLoop, BlockLoopOptions);
 template void run_loop<4>(const View&, const View* const (&)[4], BlockLoop, BlockLoopOptions);
+template void run_loop<5>(const View&, const View* const (&)[5], BlockLoop, BlockLoopOptions);
 
 }  // namespace reel::detail::inline REEL_TARGET

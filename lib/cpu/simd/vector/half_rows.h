@@ -34,6 +34,38 @@ HWY_INLINE Vector<float> load_widened(const Float16* from) {
 #endif
 }
 
+/// Fewer elements than a vector has, or as many; the others are zeros.
+template <class H>
+HWY_INLINE Vector<float> load_widened(const H* from, std::int64_t count) {
+  constexpr std::int64_t lanes = Vector<float>::lanes;
+  if (count >= lanes) return load_widened(from);
+  H some[lanes] = {};
+  std::copy_n(from, count, some);
+  return load_widened(some);
+}
+
+/// Widens adjacent elements to f32.
+template <class H>
+void widen_row(float* to, const H* from, std::int64_t count) {
+  constexpr std::int64_t lanes = Vector<float>::lanes;
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) load_widened(from + i).store(to + i);
+  for (; i < count; ++i) to[i] = widened(from[i]);
+}
+
+/// Widens elements that are `step` apart.
+template <class H>
+void widen_row(float* to, const H* from, std::int64_t step, std::int64_t count) {
+  if (step == 1) return widen_row(to, from, count);
+  constexpr std::int64_t most = 64;
+  H some[most];
+  for (std::int64_t first = 0; first < count; first += most) {
+    std::int64_t there = std::min(most, count - first);
+    for (std::int64_t i = 0; i < there; ++i) some[i] = from[(first + i) * step];
+    widen_row(to + first, some, there);
+  }
+}
+
 /// Rounds as many whole vectors to halves as there are, where that takes one instruction. Returns the number of elements.
 template <class H>
 std::int64_t narrow_vectors([[maybe_unused]] H* to, [[maybe_unused]] const float* from,
