@@ -87,6 +87,20 @@ TEST_CASE("a view never copies") {
   CHECK(repeat(ones({}).requires_grad() * ones({1}), 3, 0).is_contiguous());
 }
 
+TEST_CASE("each element is repeated, however many there are and however often") {
+  for (DType dtype : all_dtypes)
+    for (std::int64_t size : {0, 1, 2, 41})
+      for (std::int64_t step : {1, -2})
+        for (std::int64_t count = 0; count <= 18; ++count) {
+          Tensor x = to(arange(2 * size, {.dtype = i64}), dtype);
+          x = step == 1 ? slice(x, 0, 0, size) : slice(x, 0, -1, std::numeric_limits<std::int64_t>::min(), step);
+          std::vector<double> given = array_of(x).values, expected;
+          for (double value : given) expected.insert(expected.end(), static_cast<std::size_t>(count), value);
+          CAPTURE(name_of(dtype), size, step, count);
+          CHECK(array_of(repeat(x, count, 0)).values == expected);
+        }
+}
+
 TEST_CASE("chunks are PyTorch's") {
   auto sizes = [](std::int64_t size, std::int64_t count) {
     std::vector<std::int64_t> found;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -81,24 +82,33 @@ void round_row(To* to, const From* from, std::int64_t count) {
   }
 }
 
-// Beyond the range comes its end, and 0 for NaN.
-template <class From>
-void truncate_row(std::int32_t* to, const From* from, std::int64_t count) {
+// Whether numbers, cut to integers, lie in the range of To.
+template <class To, class From>
+bool fits(const From* from, std::int64_t count) {
   using V = Vector<From>;
-  const hn::Rebind<std::int32_t, typename V::Tag> tag;
+  constexpr double end = 2 * static_cast<double>(std::numeric_limits<To>::max() / 2 + 1);
+  // Unsigned: what lies above −1 is cut to 0.
+  const V low(std::is_signed_v<To> ? -end : std::nextafter(From(-1), From(0))), high(end);
+  auto inside = V(0) == V(0);
   std::int64_t i = 0;
   for (; i + V::lanes <= count; i += V::lanes) {
     V x = V::load(from + i);
-    x = select(x == x, x, V(0));
-    if constexpr (sizeof(From) == 8) {
-      auto near = hn::Min(hn::Max(x.raw, V(-0x1p31).raw), V(0x1p31 - 1).raw);
-      hn::StoreU(hn::DemoteTo(tag, near), tag, to + i);
-    } else {
-      auto beyond = hn::RebindMask(tag, x >= V(0x1p31));
-      hn::StoreU(hn::IfThenElse(beyond, hn::Set(tag, INT32_MAX), hn::ConvertTo(tag, x.raw)), tag, to + i);
-    }
+    inside = hn::And(inside, hn::And(x >= low, x < high));
   }
-  for (; i < count; ++i) to[i] = convert<std::int32_t>(from[i]);
+  V x = V::load(from + i, count - i);
+  return hn::AllTrue(typename V::Tag(), hn::And(inside, hn::And(x >= low, x < high)));
+}
+
+// In blocks, since few have numbers beyond the range, whose ends they become, or NaN, which becomes 0.
+template <class To, class From>
+void truncate_row(To* to, const From* from, std::int64_t count) {
+  for (std::int64_t start = 0, here; start < count; start += here) {
+    here = std::min(convert_block, count - start);
+    if (fits<To>(from + start, here))
+      for (std::int64_t i = start; i < start + here; ++i) to[i] = static_cast<To>(from[i]);
+    else
+      for (std::int64_t i = start; i < start + here; ++i) to[i] = convert<To>(from[i]);
+  }
 }
 
 template <class To, class From>
@@ -109,7 +119,7 @@ void convert_elements(void* out, const void* const* inputs, std::int64_t count) 
   const auto* from = static_cast<const Element*>(inputs[0]);
   if constexpr (rounds_in_blocks<To, Element>)
     round_row(to, from, count);
-  else if constexpr (std::is_same_v<To, std::int32_t> && std::is_floating_point_v<From>)
+  else if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool> && std::is_floating_point_v<From>)
     truncate_row(to, from, count);
   else if constexpr (std::is_same_v<To, float> && is_half_v<From>)
     widen_row(to, from, count);
@@ -188,6 +198,24 @@ void reverse_axis(Iteration<2>& iteration, int axis, T*& to, const T*& from) {
   for (auto& strides : iteration.strides) strides[axis] = -strides[axis];
 }
 
+// Whether each element is written several times, at most as often as a vector has elements, and nothing lies between.
+bool repeats_each(const Iteration<2>& iteration, std::int64_t lanes) {
+  return iteration.rank == 2 && iteration.strides[0][0] == 1 && iteration.strides[1][0] == 0 &&
+         iteration.strides[0][1] == iteration.dims[0] && iteration.dims[0] > 0 && iteration.dims[0] <= lanes;
+}
+
+template <class T>
+void repeat_each(T* to, const T* from, const Iteration<2>& iteration) {
+  constexpr std::int64_t lanes = Vector<T>::lanes;
+  std::int64_t width = iteration.dims[0], step = iteration.strides[1][1];
+  parallel_for(iteration.dims[1], parallel_grain / width, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t row = begin;
+    // Whole vectors, of which the next one overwrites what is too much.
+    for (; (end - row) * width >= lanes; ++row) Vector<T>::repeat(from[row * step]).store(to + row * width);
+    for (; row < end; ++row) std::fill_n(to + row * width, width, from[row * step]);
+  });
+}
+
 template <class T>
 void move_all(const View& out, const View& x) {
   T* to = out.as<T>();
@@ -204,6 +232,8 @@ void move_all(const View& out, const View& x) {
       if (across > 0) return copy_transposed(to, from, iteration, across, streams);
     }
   }
+  if constexpr (sizeof(T) >= 4)
+    if (repeats_each(iteration, Vector<T>::lanes)) return repeat_each(to, from, iteration);
   // Rows of few elements cost more than several passes over what stays in a cache.
   if (iteration.rank > 1 && iteration.dims[0] < 8 && iteration.dims[1] >= 32 && out.numel <= cached<T>)
     swap_axes(iteration, 0, 1);

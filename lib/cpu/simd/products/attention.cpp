@@ -120,7 +120,7 @@ class Attention {
       multiply_elements(c, a, b);
     else if (few && b.column_stride == 1)
       Skinny::multiply(c, b.columns, a, b, false);
-    else if ((few || b.columns <= Skinny::most_rows) && b.row_stride == 1 && a.columns >= 32)
+    else if ((few || b.columns <= Skinny::most_rows) && b.row_stride == 1 && a.columns >= 8)
       Skinny::multiply_by_dots(c, b.columns, a, b, false);
     else
       Gemm<T>::multiply(c, b.columns, a, b);

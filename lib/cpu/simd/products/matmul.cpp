@@ -45,6 +45,8 @@ bool pays_vnni(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
 // Skinny products, which are bound by reading b, read it in place, by SkinnyProduct; for more rows gemm.h's tiles pack it.
 // This is the most rows of a product with a transposed b.
 constexpr std::int64_t most_dot_rows = 8;
+// The most columns of a product with more rows: a tile would compute with zeros above all.
+constexpr std::int64_t most_dot_columns = 16;
 
 // From this size on all threads may share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads of x86.
 constexpr std::int64_t large = 1024;
@@ -83,9 +85,11 @@ double multiplications_of(const Matrix<T>& a, const Matrix<T>& b) {
   return static_cast<double>(a.rows * b.columns) * static_cast<double>(a.columns);
 }
 
-// Few rows are multiplied in place. T: the type of the sums.
+// Few rows or columns are multiplied in place. T: the type of the sums.
 template <class T, class S>
 ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b) {
+  bool many = a.rows > most_dot_rows || (b.column_stride == 1 && a.rows > SkinnyProduct<T>::most_rows);
+  if (many && b.columns <= most_dot_columns && a.column_stride == 1 && a.columns >= 32) return ProductKind::dot;
   if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
   // A short column does not fill a vector.
   return b.row_stride == 1 && a.rows <= (a.columns >= 32 ? most_dot_rows : 2) ? ProductKind::dot : ProductKind::tiled;
@@ -160,25 +164,30 @@ void multiply_halves(ProductKind kind, T* c, std::int64_t c_stride, const Matrix
     }
 }
 
-// Few rows of halves. Their sums have the order of those of f32, part after part of the long rows of a.
+// Few rows or columns of halves. Their sums have the order of those of f32, part after part of the long rows of a.
 template <class T>
-void multiply_few_rows_of_halves(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T>& a,
-                                 const Matrix<T>& b) {
+void multiply_few_halves(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b) {
   using Skinny = SkinnyProduct<float, T, false>;
   constexpr std::int64_t longest = 1 << 14;
   static_assert(longest % Gemm<float>::depth_block == 0);
-  CachedSpace<float> sums(a.rows * b.columns), wide(a.rows * std::min(a.columns, longest));
-  for (std::int64_t k = 0; k < a.columns; k += longest) {
-    std::int64_t depth = std::min(longest, a.columns - k);
-    for (std::int64_t i = 0; i < a.rows; ++i) widen_row(wide.get() + i * depth, a.at(i, k), a.column_stride, depth);
-    Matrix<float> left{wide.get(), a.rows, depth, depth, 1};
-    Matrix<T> right = b.part(k, depth, 0, b.columns);
-    if (kind == ProductKind::gemv)
-      Skinny::multiply(sums.get(), b.columns, left, right, k > 0);
-    else
-      Skinny::multiply_by_dots(sums.get(), b.columns, left, right, k > 0);
+  std::int64_t most_rows = std::min<std::int64_t>(a.rows, 64);
+  CachedSpace<float> sums(most_rows * b.columns), wide(most_rows * std::min(a.columns, longest));
+  for (std::int64_t first = 0; first < a.rows; first += most_rows) {
+    std::int64_t rows = std::min(most_rows, a.rows - first);
+    for (std::int64_t k = 0; k < a.columns; k += longest) {
+      std::int64_t depth = std::min(longest, a.columns - k);
+      for (std::int64_t i = 0; i < rows; ++i)
+        widen_row(wide.get() + i * depth, a.at(first + i, k), a.column_stride, depth);
+      Matrix<float> left{wide.get(), rows, depth, depth, 1};
+      Matrix<T> right = b.part(k, depth, 0, b.columns);
+      if (kind == ProductKind::gemv)
+        Skinny::multiply(sums.get(), b.columns, left, right, k > 0);
+      else
+        Skinny::multiply_by_dots(sums.get(), b.columns, left, right, k > 0);
+    }
+    for (std::int64_t i = 0; i < rows; ++i)
+      narrow_row(c + (first + i) * c_stride, sums.get() + i * b.columns, b.columns);
   }
-  for (std::int64_t i = 0; i < a.rows; ++i) narrow_row(c + i * c_stride, sums.get() + i * b.columns, b.columns);
 }
 
 // c = a b or, for f32 and f64, c += a b. The type of b differs for few rows only.
@@ -198,8 +207,7 @@ void multiply_part(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
       if (kind == ProductKind::vnni) return Bf16VnniProduct::multiply(c, c_stride, a, b);
-    if (kind == ProductKind::gemv || kind == ProductKind::dot)
-      return multiply_few_rows_of_halves(kind, c, c_stride, a, b);
+    if (kind == ProductKind::gemv || kind == ProductKind::dot) return multiply_few_halves(kind, c, c_stride, a, b);
     multiply_halves(kind, c, c_stride, a, b);
   }
 }
@@ -385,7 +393,8 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
   if constexpr (std::is_floating_point_v<T>)
     if (version_of_b.number != 0 && out.rank == 2 && !swaps) {
       if (kind == ProductKind::tiled) product.packed = packed(left.rows, right, version_of_b);
-      if (kind == ProductKind::gemv || kind == ProductKind::dot) right = aligned(right, version_of_b);
+      bool in_place = kind == ProductKind::gemv || (kind == ProductKind::dot && right.row_stride == 1);
+      if (in_place) right = aligned(right, version_of_b);
     }
   if constexpr (std::is_same_v<T, BFloat16>)
     if (kind == ProductKind::vnni && version_of_b.number != 0 && out.rank == 2 && !swaps)
@@ -417,7 +426,7 @@ class RoundedWeight {
     if (out.numel == 0) return;
     Matrix<float> left = matrix_of<float>(x);
     ProductKind kind = left.columns == 0 || weight_.columns == 1 ? ProductKind::scalar : kind_of(left, weight_);
-    if (kind == ProductKind::gemv || kind == ProductKind::dot)
+    if (kind == ProductKind::gemv || (kind == ProductKind::dot && weight_.row_stride == 1))
       return run_product(Product<float, H>{kind, false, weight_.columns}, out, x, W, left, halves());
     if (kind == ProductKind::tiled && version_.number != 0 && PackedProduct<float>::pays(left.rows, weight_))
       if (const float* packed = tiles())

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "../../cached_space.h"
 #include "../vector/fetch.h"
 #include "../vector/half_rows.h"
 #include "../vector/vector.h"
@@ -49,8 +50,15 @@ class SkinnyProduct {
     by_strips[a.rows - 1](a, b, c, c_stride, adds);
   }
 
-  /// c = or += a b, for any number of rows and contiguous columns of b; `c_stride` is the leading dimension of c.
+  /// c = or += a b, for any number of rows; columns of b that are not contiguous are copied. `c_stride` is the leading
+  /// dimension of c.
   static void multiply_by_dots(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
+    if (b.row_stride != 1) {
+      CachedSpace<B> columns(b.rows * b.columns);
+      for (std::int64_t j = 0; j < b.columns; ++j)
+        for (std::int64_t k = 0; k < b.rows; ++k) columns.get()[j * b.rows + k] = *b.at(k, j);
+      return multiply_by_dots(c, c_stride, a, {columns.get(), b.rows, b.columns, 1, b.rows}, adds);
+    }
     // The packed rows stay in the second-level cache, and a thread keeps no more memory than that.
     constexpr std::int64_t longest = 1 << 14;
     std::int64_t groups = (a.rows + rows_together - 1) / rows_together;

@@ -255,9 +255,11 @@ void count_before(const Row<T>& sorted, const T* values, std::int64_t step, bool
 
 void searchsorted(const View& out, const View& sorted, const View& values, bool right) {
   int axis = sorted.rank - 1;
-  std::int64_t size = sorted.dims[axis], length = values.rank == 0 ? 1 : values.dims[values.rank - 1];
+  // All values are searched for in one row.
+  bool one_row = sorted.rank == 1 && values.contiguous;
+  std::int64_t size = sorted.dims[axis], length = one_row ? values.numel : values.dims[values.rank - 1];
   auto rows = rows_along<2>(values.rank - 1, {values, sorted});
-  std::int64_t step = values.rank == 0 ? 0 : values.strides[values.rank - 1];
+  std::int64_t step = one_row ? 1 : values.strides[values.rank - 1];
   with_type(values.dtype, [&]<class T>(std::type_identity<T>) {
     Row<T> row{nullptr, size, sorted.strides[axis], 0};
     parallel_for(values.numel, parallel_grain / 16, [&](std::int64_t begin, std::int64_t end) {
