@@ -200,6 +200,12 @@ Tensor batch_norm_with(const Arg& x, const Arg* weight, const Arg* bias, const A
     if (axis != (options.layout == Layout::nchw ? 1 : tensor.rank() - 1)) others *= tensor.size(axis);
   // If channels are last, but for axes of one element, the batch is treated as rows of channels.
   bool last = others == tensor.size(0) || options.layout == Layout::nhwc;
+  // Without a gradient, which adds up channels, nothing is gained by reading them one after the other.
+  if (last && !options.training && tensor.device() == cpu && !context().has(Context::recording)) {
+    Tensor y = evaluate(x, contiguous_if_needed(reshape(tensor, {others, channels})), w, b, running_mean,
+                        running_variance, options);
+    return tensor.rank() == 2 ? y : reshape(y, tensor.shape());
+  }
   Tensor batch = contiguous_if_needed(last ? unsqueeze(transpose(reshape(tensor, {others, channels})), 0) : tensor);
   Tensor y = (options.training ? train : evaluate)(x, batch, w, b, running_mean, running_variance, options);
   return last ? reshape(transpose(squeeze(y, 0)), tensor.shape()) : y;

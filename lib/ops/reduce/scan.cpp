@@ -129,6 +129,7 @@ constexpr OpInfo cumprod_op{
         [](Gradient& g) {
           const auto& at = g.attributes<ScanAttributes>();
           const Tensor& x = g.saved_input(0);
+          if (x.size(at.on_axis()) == 1) return g.accumulate(0, g.output());
           // Where a product of halves underflows, a sum of later ones may overflow: their product would be NaN.
           bool half = is_half(x.dtype());
           Tensor wide = widened(x), products = half ? scan(*g.op(), wide, at, g.where()) : g.saved_output();

@@ -82,7 +82,7 @@ void round_row(To* to, const From* from, std::int64_t count) {
   }
 }
 
-// Whether numbers, cut to integers, lie in the range of To.
+// Whether no number, cut to an integer, exceeds the range of To.
 template <class To, class From>
 bool fits(const From* from, std::int64_t count) {
   using V = Vector<From>;

@@ -2,6 +2,7 @@
 
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/threads/parallel.h"
+#include "../../cached_space.h"
 #include "../instruction_set.h"
 #include "short_rows.h"
 
@@ -110,11 +111,46 @@ void normalise_short_channels(T* to, double* mean, double* variance, const T* fr
   channels.write(to, results);
 }
 
+// Rows of channels with known moments: planes of one element.
+template <class T>
+void normalise_rows(const View& y, const View& mean, const View& variance, const View& x, const View& weight,
+                    const View& bias, const ChannelForm& form) {
+  using W = Wide<T>;
+  std::int64_t channels = x.dims[1];
+  CachedSpace<W> numbers(3 * channels);
+  W *high = numbers.get(), *low = high + channels, *scale = low + channels;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    high[c] = static_cast<W>(mean.as<double>()[c]);
+    low[c] = static_cast<W>(mean.as<double>()[c] - static_cast<double>(high[c]));
+    scale[c] = static_cast<W>(inverse_deviation(variance.as<double>()[c], form.epsilon) *
+                              static_cast<double>(weight.as<W>()[c]));
+  }
+  parallel_for(x.dims[0], std::max<std::int64_t>(parallel_grain / channels, 1),
+               [&](std::int64_t begin, std::int64_t end) {
+                 W buffer[piece];
+                 Results<T> results(y.numel);
+                 for (std::int64_t row = begin; row < end; ++row)
+                   for_each_piece(channels, [&](std::int64_t start, std::int64_t count) {
+                     const W* here = read_piece(x.as<T>() + row * channels + start, count, buffer);
+                     const W *h = high + start, *l = low + start, *s = scale + start, *shift = bias.as<W>() + start;
+                     results.put(y.as<T>() + row * channels + start, count, [&](W* out, auto way) {
+                       auto each = [&](std::int64_t i, auto load, auto store) {
+                         store(multiply_add((load(here + i) - load(h + i)) - load(l + i), load(s + i), load(shift + i)),
+                               out + i);
+                       };
+                       for_each_vector<W>(count, each, way);
+                     });
+                   });
+               });
+}
+
 template <class T>
 void normalise(const View& y, const View& mean, const View& variance, const View& x, const View& weight,
                const View& bias, const ChannelForm& form) {
   using W = Wide<T>;
   Planes planes(x);
+  if (!form.training && planes.size == 1 && x.numel > 0)
+    return normalise_rows<T>(y, mean, variance, x, weight, bias, form);
   T* to = y.as<T>();
   const T* from = x.as<T>();
   auto map_of = [&](std::int64_t c) {

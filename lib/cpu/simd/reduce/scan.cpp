@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "../../../kernels/formulas/binary.h"
+#include "../elementwise/elementwise.h"
 #include "../instruction_set.h"
 #include "../vector/vector.h"
 #include "scan_lines.h"
@@ -178,6 +179,7 @@ class Scan {
 
 template <class Law>
 void scan_numbers(const View& out, const View& x, int axis, bool backwards, bool joins_four) {
+  if (x.dims[axis] == 1) return copy_elements(out, x);
   if (!is_floating(x.dtype)) return Scan<Law, std::int64_t, 1>::run(out, axis, backwards, true, x);
   if (x.dtype == DType::f64) return Scan<Law, double, 1>::run(out, axis, backwards, joins_four, x);
   Scan<Law, float, 1>::run(out, axis, backwards, joins_four, x);
@@ -193,6 +195,7 @@ void cumprod(const View& out, const View& x, int axis, bool backwards) {
 }
 
 void logcumsumexp(const View& out, const View& x, int axis) {
+  if (x.dims[axis] == 1) return copy_elements(out, x);
   if (x.dtype == DType::f64) return Scan<RunningLogSum, double, 1>::run(out, axis, false, false, x);
   Scan<RunningLogSum, float, 1>::run(out, axis, false, false, x);
 }

@@ -8,6 +8,7 @@
 #include "../../../core/iteration.h"
 #include "../../../core/threads/parallel.h"
 #include "../../cached_space.h"
+#include "../elementwise/elementwise.h"
 #include "../instruction_set.h"
 #include "key_ranks.h"
 #include "order_keys.h"
@@ -255,8 +256,17 @@ void count_before(const Row<T>& sorted, const T* values, std::int64_t step, bool
 
 void searchsorted(const View& out, const View& sorted, const View& values, bool right) {
   int axis = sorted.rank - 1;
-  // All values are searched for in one row.
-  bool one_row = sorted.rank == 1 && values.contiguous;
+  bool one_row = sorted.rank == 1;
+  if (one_row && !values.contiguous) {
+    // Searched for as one row, too.
+    CachedSpace<std::byte> space(values.numel * static_cast<std::int64_t>(size_of(values.dtype)));
+    View row = values;
+    row.data = space.get();
+    row.strides = out.strides;
+    row.contiguous = true;
+    copy_elements(row, values);
+    return searchsorted(out, sorted, row, right);
+  }
   std::int64_t size = sorted.dims[axis], length = one_row ? values.numel : values.dims[values.rank - 1];
   auto rows = rows_along<2>(values.rank - 1, {values, sorted});
   std::int64_t step = one_row ? 1 : values.strides[values.rank - 1];
