@@ -116,6 +116,7 @@ Tensor cdist(const Arg& a, const Arg& b, CdistOptions options) {
   std::int64_t length = x.size(-1), rows = std::max(x.size(-2), y.size(-2));
   // No elements have no largest one, but the distance is 0.
   if (length == 0) return to_if_needed(sum(unsqueeze(x, -2) - unsqueeze(y, -3), -1), given.dtype);
+  if (length == 1 && options.p > 0) return to_if_needed(abs(x - transpose(y)), given.dtype);
   if (options.p == 2 && rows > few && y.size(-2) > 0) return to_if_needed(euclidean_by_products(x, y), given.dtype);
   return to_if_needed(norm(unsqueeze(x, -2) - unsqueeze(y, -3), -1, {.p = options.p}), given.dtype);
 }

@@ -7,6 +7,7 @@
 #include "../../../core/threads/parallel.h"
 #include "../instruction_set.h"
 #include "../reduce/row_exponentials.h"
+#include "element_product.h"
 #include "gemm.h"
 #include "skinny_product.h"
 
@@ -102,14 +103,6 @@ class Attention {
   }
   std::int64_t keys_seen(std::int64_t last_query) const { return seen(last_query, 0, keys_); }
 
-  static void multiply_elements(T* c, const Matrix<T>& a, const Matrix<T>& b) {
-    for (std::int64_t i = 0; i < a.rows; ++i)
-      for (std::int64_t j = 0; j < b.columns; ++j, ++c) {
-        T sum = 0;
-        for (std::int64_t k = 0; k < a.columns; ++k) sum += *a.at(i, k) * *b.at(k, j);
-        *c = sum;
-      }
-  }
   // c = a b, also if the inner size is 0. With few queries or keys packing takes longer than the product.
   static void multiply(T* c, const Matrix<T>& a, const Matrix<T>& b) {
     using Skinny = SkinnyProduct<T>;
@@ -117,7 +110,7 @@ class Attention {
     if (a.columns == 0 || a.rows == 0 || b.columns == 0)
       std::fill_n(c, a.rows * b.columns, T(0));
     else if (a.rows * a.columns * b.columns <= 32)
-      multiply_elements(c, a, b);
+      multiply_elements(c, a, b, false);
     else if (few && b.column_stride == 1)
       Skinny::multiply(c, b.columns, a, b, false);
     else if ((few || b.columns <= Skinny::most_rows) && b.row_stride == 1 && a.columns >= 8)

@@ -11,6 +11,7 @@
 #include "../instruction_set.h"
 #include "../vector/half_rows.h"
 #include "bf16_vnni_product.h"
+#include "element_product.h"
 #include "gemm.h"
 #include "matmul.h"
 #include "packed_parameters.h"
@@ -117,25 +118,6 @@ ProductKind kind_of(const Matrix<T>& a, const Matrix<T>& b) {
   }
 }
 
-// Integers wrap around, so they are added as unsigned; bools are or-ed.
-template <class T>
-void multiply_integers(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b) {
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    T* row = c + i * c_stride;
-    std::fill_n(row, b.columns, T(0));
-    for (std::int64_t k = 0; k < a.columns; ++k) {
-      const T factor = *a.at(i, k), *from = b.at(k, 0);
-      for (std::int64_t j = 0; j < b.columns; ++j)
-        if constexpr (std::is_same_v<T, bool>)
-          row[j] |= factor & from[j * b.column_stride];
-        else
-          row[j] = static_cast<T>(static_cast<std::uint64_t>(row[j]) +
-                                  static_cast<std::uint64_t>(factor) *
-                                      static_cast<std::uint64_t>(from[j * b.column_stride]));
-    }
-  }
-}
-
 template <class T>
 void sum_products(ProductKind kind, float* sums, const Matrix<T>& a, const Matrix<T>& b) {
   if constexpr (std::is_same_v<T, BFloat16>)
@@ -214,6 +196,7 @@ void multiply_part(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T
 
 // The offset of the n-th matrix of a batch; the batch axes are those of `out`.
 std::int64_t offset_of(const View& view, const View& out, std::int64_t n) {
+  if (out.rank == 3) return view.rank < 3 || view.dims[0] == 1 ? 0 : n * view.strides[0];
   std::int64_t offset = 0;
   for (int axis = out.rank - 3, own = view.rank - 3; axis >= 0; --axis, --own) {
     std::int64_t index = n % out.dims[axis];
@@ -348,6 +331,9 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
   bool by_rows = rows * together_columns > columns * together_rows;
   Pieces pieces(by_rows ? rows : columns, by_rows ? together_rows : together_columns, cost);
   std::int64_t jobs = matrices * pieces.count;
+  // A kernel's call would take longer than so small a product, and longer still if it must gather b.
+  std::int64_t few = right.row_stride == 1 || right.column_stride == 1 ? 32 : 64;
+  bool small = std::is_floating_point_v<T> && out.rank > 2 && area * left.columns <= few;
   auto work = [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
       std::int64_t n = begin / pieces.count, first = begin % pieces.count;
@@ -359,6 +345,11 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
       x.data += offset_of(a, out, n);
       y.data += offset_of(b, out, n);
       T* c = out.as<T>() + n * area;
+      if constexpr (std::is_floating_point_v<T> && std::is_same_v<T, B>)
+        if (small) {
+          multiply_elements(c, x, y, product.adds);
+          continue;
+        }
       by_rows ? product.of_rows(c, x, y, from, count) : product.of_columns(c, x, y, from, count);
     }
   };
