@@ -110,17 +110,22 @@ TEST_CASE("attributes of each kind come back from the bytes of a model") {
   using Kind = detail::OnnxAttribute::Kind;
   auto graph = std::make_shared<detail::OnnxGraph>();
   graph->outputs.push_back({.name = "g", .type = detail::OnnxType::f32, .has_axes = false, .axes = {}});
-  std::vector<detail::OnnxAttribute> attributes{
-      {.name = "integer", .kind = Kind::integer, .integer = -7},
-      {.name = "number", .kind = Kind::number, .number = 0.5f},
-      {.name = "text", .kind = Kind::text, .text = "words"},
-      {.name = "integers", .kind = Kind::integers, .integers = {3, -4}},
-      {.name = "numbers", .kind = Kind::numbers, .numbers = {0.25f, -2}},
-      {.name = "texts", .kind = Kind::texts, .texts = {"a", "", "b"}},
-      {.name = "tensor",
-       .kind = Kind::tensor,
-       .tensor = std::make_shared<detail::OnnxTensor>(io::onnx::onnx_tensor("t", f({1, 2})))},
-      {.name = "graph", .kind = Kind::graph, .graph = graph}};
+  std::vector<detail::OnnxAttribute> attributes;
+  auto add = [&](const char* name, Kind kind, auto set) {
+    set(attributes.emplace_back());
+    attributes.back().name = name;
+    attributes.back().kind = kind;
+  };
+  add("integer", Kind::integer, [](auto& to) { to.integer = -7; });
+  add("number", Kind::number, [](auto& to) { to.number = 0.5f; });
+  add("text", Kind::text, [](auto& to) { to.text = "words"; });
+  add("integers", Kind::integers, [](auto& to) { to.integers = {3, -4}; });
+  add("numbers", Kind::numbers, [](auto& to) { to.numbers = {0.25f, -2}; });
+  add("texts", Kind::texts, [](auto& to) { to.texts = {"a", "", "b"}; });
+  add("tensor", Kind::tensor, [&](auto& to) {
+    to.tensor = std::make_shared<detail::OnnxTensor>(io::onnx::onnx_tensor("t", f({1, 2})));
+  });
+  add("graph", Kind::graph, [&](auto& to) { to.graph = graph; });
   detail::OnnxModel model{.ir_version = 8, .opset = 17, .producer = "test", .producer_version = "", .graph = {}}, read;
   model.graph.nodes = {{.type = "T", .name = "n", .inputs = {}, .outputs = {}, .attributes = attributes, .note = ""}};
   detail::WrittenModel written = detail::onnx_bytes(model);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <type_traits>
 #include <utility>
 
 #include "../../core/dtype_dispatch.h"
@@ -23,13 +24,17 @@ void with_indices(const View& indices, F f) {
 
 template <class I>
 bool all_within(const I* indices, std::int64_t count, std::int64_t step, std::int64_t size) {
-  bool outside = false;
-  auto low = static_cast<std::uint64_t>(size);
-  for (std::int64_t i = 0; i < count; ++i) {
-    auto index = static_cast<std::int64_t>(indices[i * step]);
-    outside |= static_cast<std::uint64_t>(index) + low >= 2 * low;
-  }
-  return !outside;
+  // The sign of the distance to either end, which vectors of any processor have.
+  auto end = static_cast<std::uint64_t>(size);
+  auto signs = [=](auto by) {
+    std::uint64_t found = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      auto index = static_cast<std::uint64_t>(static_cast<std::int64_t>(indices[i * by]));
+      found |= (index + end) | (end - 1 - index);
+    }
+    return found;
+  };
+  return (step == 1 ? signs(std::integral_constant<std::int64_t, 1>()) : signs(step)) >> 63 == 0;
 }
 
 bool indices_within(const View& indices, std::int64_t size, std::int64_t& bad) {

@@ -109,7 +109,7 @@ class Attention {
     bool few = a.rows <= Skinny::most_rows;
     if (a.columns == 0 || a.rows == 0 || b.columns == 0)
       std::fill_n(c, a.rows * b.columns, T(0));
-    else if (a.rows * a.columns * b.columns <= 32)
+    else if (a.rows * a.columns * b.columns <= 32 || (a.columns < 8 && b.columns <= 4))
       multiply_elements(c, a, b, false);
     else if (few && b.column_stride == 1)
       Skinny::multiply(c, b.columns, a, b, false);
@@ -168,7 +168,7 @@ class Attention {
         T before = most[i], largest = largest_of(row, visible);
         if (largest > before || largest != largest) most[i] = largest;
         bool none = most[i] == -infinity<T>;
-        factors[i] = none || before == most[i] ? T(1) : std::exp(before - most[i]);
+        factors[i] = before == -infinity<T> || before == most[i] ? T(1) : std::exp(before - most[i]);
         T sum = none ? T(0) : exponentials(row, visible, most[i]);
         sums[i] = sums[i] * factors[i] + sum;
         std::fill(none ? row : row + visible, row + here, T(0));

@@ -333,7 +333,7 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
   std::int64_t jobs = matrices * pieces.count;
   // A kernel's call would take longer than so small a product, and longer still if it must gather b.
   std::int64_t few = right.row_stride == 1 || right.column_stride == 1 ? 32 : 64;
-  bool small = std::is_floating_point_v<T> && out.rank > 2 && area * left.columns <= few;
+  bool small = std::is_floating_point_v<T> && out.rank > 2 && left.columns < 32 && area * left.columns <= few;
   auto work = [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
       std::int64_t n = begin / pieces.count, first = begin % pieces.count;

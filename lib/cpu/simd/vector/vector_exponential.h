@@ -76,14 +76,17 @@ struct WholePart {
       : whole(sum - Vector<float>(0x1.8p23)), exponent(hn::ShiftLeft<23>(hn::BitCast(Bits(), sum.raw))) {}
 };
 
+// (e^r − 1 − r) / r² for |r| of at most log 2 / 2.
+inline constexpr double exponential_series[] = {0.49999993373, 0.16666519523, 0.04166840109, 0.0083688511541,
+                                                0.0013814320587};
+
 /// e^(x − n log 2) − 1, with an error of 4·10⁻⁹ relative to e^(x − n log 2) before it is rounded, where n is `whole` and the
 /// difference at most log 2 / 2.
 inline Vector<float> expm1_of_rest(Vector<float> x, Vector<float> whole) {
   using V = Vector<float>;
-  constexpr double series[] = {0.49999993373, 0.16666519523, 0.04166840109, 0.0083688511541, 0.0013814320587};
   // The first part of log 2 has as few bits as make its product with n exact.
   V rest = multiply_add(whole, V(-1.428606765330187e-6), multiply_add(whole, V(-0.693145751953125), x));
-  return multiply_add(polynomial(rest, series), rest * rest, rest);
+  return multiply_add(polynomial(rest, exponential_series), rest * rest, rest);
 }
 
 // For results that are not normal numbers, too. Where they are, the bits are those of `exp`.
@@ -253,9 +256,23 @@ inline Vector<double> log2(Vector<double> x) {
   return with_ends_of_log<double>(y, x, 0);
 }
 
-// x log 2 in f64 has 20 bits more than the result.
+/// 2^x for |x| < 126: 2^n e^(f log 2) of the whole number n nearest to x and the rest f, with the product's rounding error.
+inline Vector<float> exp2_within_range(Vector<float> x) {
+  using V = Vector<float>;
+  WholePart n(x, V(1));
+  V f = x - n.whole, rest = f * V(0.693147182464599609375);
+  V low = multiply_add(f, V(0.693147182464599609375), V(0) - rest) + f * V(-1.9046542121259336e-9);
+  return n.times_power(multiply_add(polynomial(rest, exponential_series), rest * rest, low) + rest + V(1));
+}
+
 inline Vector<float> exp2(Vector<float> x) {
-  return in_double(x, [](Vector<double> wide) { return exp(wide * Vector<double>(0.6931471805599453)); });
+  using V = Vector<float>;
+  auto within = abs(x) < V(126);
+  if (hn::AllTrue(V::Tag(), within)) [[likely]]
+    return exp2_within_range(x);
+  // x log 2 in f64 has 20 bits more than the result.
+  V y = in_double(x, [](Vector<double> wide) { return exp(wide * Vector<double>(0.6931471805599453)); });
+  return select(within, exp2_within_range(select(within, x, V(0))), y);
 }
 
 // Two powers of two, so that neither overflows nor underflows where the result does not.
