@@ -110,7 +110,7 @@ class Attention {
     if (a.columns == 0 || a.rows == 0 || b.columns == 0)
       std::fill_n(c, a.rows * b.columns, T(0));
     else if (a.rows * a.columns * b.columns <= 32 || (a.columns < 8 && b.columns <= 4))
-      multiply_elements(c, a, b, false);
+      multiply_elements(c, a, b);
     else if (few && b.column_stride == 1)
       Skinny::multiply(c, b.columns, a, b, false);
     else if ((few || b.columns <= Skinny::most_rows) && b.row_stride == 1 && a.columns >= 8)

@@ -10,14 +10,14 @@
 
 namespace reel::detail::inline REEL_TARGET {
 
-/// c = or += a b of so few numbers that a kernel's call would take longer. The rows of c follow each other.
+/// c = a b of so few numbers that a kernel's call would take longer. The rows of c follow each other.
 template <class T>
-void multiply_elements(T* c, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+void multiply_elements(T* c, const Matrix<T>& a, const Matrix<T>& b) {
   for (std::int64_t i = 0; i < a.rows; ++i)
     for (std::int64_t j = 0; j < b.columns; ++j, ++c) {
       T sum = 0;
       for (std::int64_t k = 0; k < a.columns; ++k) sum += *a.at(i, k) * *b.at(k, j);
-      *c = adds ? *c + sum : sum;
+      *c = sum;
     }
 }
 

@@ -331,9 +331,6 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
   bool by_rows = rows * together_columns > columns * together_rows;
   Pieces pieces(by_rows ? rows : columns, by_rows ? together_rows : together_columns, cost);
   std::int64_t jobs = matrices * pieces.count;
-  // A kernel's call would take longer than so small a product, and longer still if it must gather b.
-  std::int64_t few = right.row_stride == 1 || right.column_stride == 1 ? 32 : 64;
-  bool small = std::is_floating_point_v<T> && out.rank > 2 && left.columns < 32 && area * left.columns <= few;
   auto work = [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
       std::int64_t n = begin / pieces.count, first = begin % pieces.count;
@@ -345,11 +342,6 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
       x.data += offset_of(a, out, n);
       y.data += offset_of(b, out, n);
       T* c = out.as<T>() + n * area;
-      if constexpr (std::is_floating_point_v<T> && std::is_same_v<T, B>)
-        if (small) {
-          multiply_elements(c, x, y, product.adds);
-          continue;
-        }
       by_rows ? product.of_rows(c, x, y, from, count) : product.of_columns(c, x, y, from, count);
     }
   };

@@ -1,9 +1,8 @@
 #include <cmath>
 #include <limits>
 
-#include "../../../kernels/elementwise.h"
-#include "../../../kernels/kernel_table.h"
 #include "../instruction_set.h"
+#include "../vector/block_loop.h"
 #include "../vector/vector_exponential.h"
 #include "extreme_columns.h"
 #include "sum_columns.h"
@@ -309,11 +308,16 @@ void norm_of(const View& out, const View& x, double power) {
   }
 }
 
+template <class T>
+void magnitudes(void* out, const void* const* inputs, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) static_cast<T*>(out)[i] = std::abs(static_cast<const T*>(inputs[0])[i]);
+}
+
 void norm(const View& out, const View& x, double power) {
   if (x.numel == 0) return fill_results(out, 0);
   // Each norm is that of one number.
   if (x.numel == out.numel && x.rank == out.rank && power != 0)
-    return kernels(cpu).unary[unary_place<formulas::Abs>](out, x);
+    return run_loop(out, {&x}, x.dtype == DType::f64 ? magnitudes<double> : magnitudes<float>);
   return x.dtype == DType::f64 ? norm_of<double>(out, x, power) : norm_of<float>(out, x, power);
 }
 
