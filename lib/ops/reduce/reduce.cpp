@@ -1,5 +1,6 @@
 #include <reel/ops/reduce.h>
 
+#include <reel/no_record.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 

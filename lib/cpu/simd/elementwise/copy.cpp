@@ -86,7 +86,7 @@ void round_row(To* to, const From* from, std::int64_t count) {
 template <class To, class From>
 bool fits(const From* from, std::int64_t count) {
   using V = Vector<From>;
-  constexpr double end = 2 * static_cast<double>(std::numeric_limits<To>::max() / 2 + 1);
+  constexpr auto end = static_cast<double>(std::uint64_t{1} << std::numeric_limits<To>::digits);
   // Unsigned: what lies above −1 is cut to 0.
   const V low(std::is_signed_v<To> ? -end : std::nextafter(From(-1), From(0))), high(end);
   auto inside = V(0) == V(0);
