@@ -8,22 +8,13 @@
 #include "core/threads/parallel.h"
 #include "ops/bad_input.h"
 #include "ops/numbers.h"
+#include "ops/reduce/gradient_of.h"
 
 namespace reel_test {
 
 using namespace reel;
 
 namespace {
-
-using Values = std::vector<double>;
-
-// The gradient of f's sum at x.
-template <class F>
-Values gradient_of(const Tensor& x, F f) {
-  Tape tape;
-  tape.watch(x);
-  return values_of(tape.gradient(sum(f(x)), x));
-}
 
 const std::vector<DType> integer_dtypes{i32, i64, u8, boolean, i8, i16};
 
@@ -214,25 +205,6 @@ TEST_CASE("derivatives of products and running products with zeros agree with di
   }
 }
 
-TEST_CASE("the gradient of a running product of halves is exact where the product underflows and later sums overflow") {
-  // y₃ = 2⁻³² is 0 in f16; the sum of the later products without those before it exceeds f16's largest number.
-  const Values factors{0x1p-8, 0x1p-8, 0x1p-8, 0x1p-8, 0x1p8, 0x1p8, 0x1p8, 0x1p8};
-  for (DType dtype : {f16, bf16}) {
-    CAPTURE(name_of(dtype));
-    Values d = gradient_of(to(tensor(factors), dtype), [](const Tensor& a) { return sum(cumprod(a)); });
-    for (std::size_t i = 0; i < factors.size(); ++i) {
-      double before = 1, expected = 0;
-      for (std::size_t k = 0; k < i; ++k) before *= factors[k];
-      for (std::size_t j = i; j < factors.size(); ++j) {
-        expected += before;
-        if (j + 1 < factors.size()) before *= factors[j + 1];
-      }
-      CAPTURE(i);
-      CHECK(d[i] == Approx(expected).epsilon(2 * last_place(dtype)));
-    }
-  }
-}
-
 TEST_CASE("an f32 product neither overflows nor vanishes on the way") {
   Tensor x = tensor({1e30f, 1e30f, 1e-30f, 1e-30f});
   CHECK(prod(x).item() == Approx(1));
@@ -249,34 +221,6 @@ TEST_CASE("a product that is close to the bounds of f64 has the right derivative
     Values d = gradient_of(doubles(factors), [](const Tensor& a) { return prod(a); });
     for (std::size_t i = 0; i < 3; ++i) CHECK(d[i] == Approx(factors[(i + 1) % 3] * factors[(i + 2) % 3]));
   }
-}
-
-TEST_CASE("the gradient of logcumsumexp of many halves is as exact as one rounding") {
-  // The weight of element i in each later result j is 1 / (j + 1).
-  constexpr std::int64_t count = 5000;
-  for (DType dtype : {f16, bf16}) {
-    CAPTURE(name_of(dtype));
-    Values d = gradient_of(full({count}, 3, {.dtype = dtype}), [](const Tensor& a) { return sum(logcumsumexp(a, 0)); });
-    double expected = 0;
-    for (std::int64_t i = count - 1; i >= 0; --i) {
-      expected += 1 / static_cast<double>(i + 1);
-      REQUIRE(d[static_cast<std::size_t>(i)] == Approx(expected).epsilon(last_place(dtype)));
-    }
-  }
-}
-
-TEST_CASE("logcumsumexp neither overflows nor makes NaN of infinities, and neither does its gradient") {
-  Values y = values_of(logcumsumexp(doubles({-infinity, -infinity, 1000, 1000, -1000}), 0));
-  CHECK(y[0] == -infinity);
-  CHECK(y[1] == -infinity);
-  CHECK(y[2] == 1000);
-  CHECK(y[3] == Approx(1000 + std::log(2)));
-  CHECK(y[4] == Approx(1000 + std::log(2)));
-  // The elements weigh 0, 0, 1 + ½ + ½, ½ + ½ and 0 in the sum of the finite results.
-  Values d = gradient_of(doubles({-infinity, -infinity, 1000, 1000, -1000}),
-                         [](const Tensor& a) { return sum(slice(logcumsumexp(a, 0), 0, 2)); });
-  const double expected[] = {0, 0, 2, 1, 0};
-  for (std::size_t i = 0; i < 5; ++i) CHECK(d[i] == Approx(expected[i]));
 }
 
 TEST_CASE("logsumexp of integers and bools is that of f32") {

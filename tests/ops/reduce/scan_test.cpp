@@ -12,6 +12,7 @@
 #include "catch.h"
 #include "kernels/kernel_table.h"
 #include "ops/numbers.h"
+#include "ops/reduce/gradient_of.h"
 #include "ops/reduce/random_view.h"
 #include "ops/table/table.h"
 
@@ -245,6 +246,53 @@ TEST_CASE("gradients of cumulative extremes go to their elements, to the second 
   // Elements 0, 2, 3 and 4 are the largest 2, 1, 1 and 2 times.
   CHECK(values_of(first) == std::vector<double>{2 * 27, 0, 48, 48, 2 * 75, 0});
   CHECK(values_of(outer.gradient(sum(first), x)) == std::vector<double>{2 * 18, 0, 24, 24, 2 * 30, 0});
+}
+
+TEST_CASE("the gradient of a running product of halves is exact where the product underflows and later sums overflow") {
+  // y₃ = 2⁻³² is 0 in f16; the sum of the later products without those before it exceeds f16's largest number.
+  const Values factors{0x1p-8, 0x1p-8, 0x1p-8, 0x1p-8, 0x1p8, 0x1p8, 0x1p8, 0x1p8};
+  for (DType dtype : {f16, bf16}) {
+    CAPTURE(name_of(dtype));
+    Values d = gradient_of(to(tensor(factors), dtype), [](const Tensor& a) { return sum(cumprod(a)); });
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      double before = 1, expected = 0;
+      for (std::size_t k = 0; k < i; ++k) before *= factors[k];
+      for (std::size_t j = i; j < factors.size(); ++j) {
+        expected += before;
+        if (j + 1 < factors.size()) before *= factors[j + 1];
+      }
+      CAPTURE(i);
+      CHECK(d[i] == Approx(expected).epsilon(2 * last_place(dtype)));
+    }
+  }
+}
+
+TEST_CASE("the gradient of logcumsumexp of many halves is as exact as one rounding") {
+  // The weight of element i in each later result j is 1 / (j + 1).
+  constexpr std::int64_t count = 5000;
+  for (DType dtype : {f16, bf16}) {
+    CAPTURE(name_of(dtype));
+    Values d = gradient_of(full({count}, 3, {.dtype = dtype}), [](const Tensor& a) { return sum(logcumsumexp(a, 0)); });
+    double expected = 0;
+    for (std::int64_t i = count - 1; i >= 0; --i) {
+      expected += 1 / static_cast<double>(i + 1);
+      REQUIRE(d[static_cast<std::size_t>(i)] == Approx(expected).epsilon(last_place(dtype)));
+    }
+  }
+}
+
+TEST_CASE("logcumsumexp neither overflows nor makes NaN of infinities, and neither does its gradient") {
+  Values y = values_of(logcumsumexp(doubles({-infinity, -infinity, 1000, 1000, -1000}), 0));
+  CHECK(y[0] == -infinity);
+  CHECK(y[1] == -infinity);
+  CHECK(y[2] == 1000);
+  CHECK(y[3] == Approx(1000 + std::log(2)));
+  CHECK(y[4] == Approx(1000 + std::log(2)));
+  // The elements weigh 0, 0, 1 + ½ + ½, ½ + ½ and 0 in the sum of the finite results.
+  Values d = gradient_of(doubles({-infinity, -infinity, 1000, 1000, -1000}),
+                         [](const Tensor& a) { return sum(slice(logcumsumexp(a, 0), 0, 2)); });
+  const double expected[] = {0, 0, 2, 1, 0};
+  for (std::size_t i = 0; i < 5; ++i) CHECK(d[i] == Approx(expected[i]));
 }
 
 }  // namespace reel_test

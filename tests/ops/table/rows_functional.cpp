@@ -297,6 +297,7 @@ void add_rows(std::vector<Row>& rows) {
   for (double p : {2.0, 1.0, 3.0, static_cast<double>(INFINITY)}) {
     add_pairwise_distance(rows, {3, 4}, {3, 4}, p);
     add_cdist(rows, {3, 4}, {2, 4}, p);
+    add_cdist(rows, {3, 1}, {2, 1}, p);
     add_normalize(rows, {3, 4}, p, 1);
   }
   add_pairwise_distance(rows, {5}, {5}, 2);

@@ -190,7 +190,7 @@ void swap_axes(Iteration<2>& iteration, int a, int b) {
   for (auto& strides : iteration.strides) std::swap(strides[a], strides[b]);
 }
 
-// The same elements from the axis's end, in both operands.
+// Reverses the order of an axis in both operands, so that a stride of -1 becomes 1.
 template <class T>
 void reverse_axis(Iteration<2>& iteration, int axis, T*& to, const T*& from) {
   to += (iteration.dims[axis] - 1) * iteration.strides[0][axis];

@@ -48,11 +48,8 @@ void reduce(const View& out, const View& x) {
   });
 }
 
-// Whether each result is one element.
-bool copies(const View& out, const View& x) { return x.numel == out.numel && x.rank == out.rank; }
-
 void sum(const View& out, const View& x) {
-  if (copies(out, x)) return copy_elements(out, x);
+  if (reduces_single_elements(out, x)) return copy_elements(out, x);
   if (x.numel == 0) return fill_results(out, 0);
   if (!is_floating(x.dtype)) return reduce<std::int64_t, SumColumns<std::int64_t>>(out, x);
   if (x.dtype == DType::f64) return reduce<double, SumColumns<double>>(out, x);
@@ -60,7 +57,7 @@ void sum(const View& out, const View& x) {
 }
 
 void prod(const View& out, const View& x) {
-  if (copies(out, x)) return copy_elements(out, x);
+  if (reduces_single_elements(out, x)) return copy_elements(out, x);
   if (x.numel == 0) return fill_results(out, 1);
   if (!is_floating(x.dtype)) return reduce<std::int64_t, Product<std::int64_t>>(out, x);
   // In f64, so that intermediate products of f32 neither overflow nor underflow.
@@ -70,7 +67,7 @@ void prod(const View& out, const View& x) {
 // For empty inputs only `any` and `all` are called.
 template <bool largest>
 void extreme(const View& out, const View& x) {
-  if (copies(out, x)) return copy_elements(out, x);
+  if (reduces_single_elements(out, x)) return copy_elements(out, x);
   if (x.numel == 0) return fill_results(out, largest ? 0 : 1);
   if (!is_floating(x.dtype)) return reduce<std::int64_t, ExtremeColumns<std::int64_t, largest>>(out, x);
   if (x.dtype == DType::f64) return reduce<double, ExtremeColumns<double, largest>>(out, x);

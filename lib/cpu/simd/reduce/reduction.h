@@ -54,6 +54,11 @@ void write_results(const View& out, std::int64_t first, const Wide* results, std
     with_floating(out.dtype, store);
 }
 
+/// Returns true if each result is that of one element.
+inline bool reduces_single_elements(const View& out, const View& x) {
+  return x.numel == out.numel && x.rank == out.rank;
+}
+
 /// Fills all results with that of an empty reduction.
 inline void fill_results(const View& out, double number) {
   with_type(out.dtype,

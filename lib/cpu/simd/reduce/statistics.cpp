@@ -315,8 +315,7 @@ void magnitudes(void* out, const void* const* inputs, std::int64_t count) {
 
 void norm(const View& out, const View& x, double power) {
   if (x.numel == 0) return fill_results(out, 0);
-  // Each norm is that of one number.
-  if (x.numel == out.numel && x.rank == out.rank && power != 0)
+  if (reduces_single_elements(out, x) && power != 0)
     return run_loop(out, {&x}, x.dtype == DType::f64 ? magnitudes<double> : magnitudes<float>);
   return x.dtype == DType::f64 ? norm_of<double>(out, x, power) : norm_of<float>(out, x, power);
 }
