@@ -188,6 +188,19 @@ TEST_CASE("a loop that is left early is continued by the next one, and an epoch 
   }
 }
 
+TEST_CASE("each item's length is asked for once in an epoch") {
+  std::vector<int> items(40);
+  std::vector<int> asked(items.size());
+  std::iota(items.begin(), items.end(), 0);
+  auto length = [&](const int& item) {
+    ++asked[static_cast<std::size_t>(item)];
+    return std::int64_t{item % 7};
+  };
+  data::Loader loader(items, {.batch_size = 4, .shuffle = true, .length = length, .bucket_batches = 3});
+  CHECK(epoch_of(loader).size() == 10);
+  CHECK(asked == std::vector<int>(items.size(), 1));
+}
+
 TEST_CASE("items of similar length share a batch, and most_elements bounds it") {
   std::vector<int> lengths;
   std::mt19937_64 random(5);

@@ -282,6 +282,11 @@ TEST_CASE("a trace is Chrome's JSON or Perfetto's protobuf, of at most 100 bytes
   CHECK(ends >= 2 * steps);  // the gradients of tanh and sum
   std::int64_t slices = 0;
   for (const nlohmann::json& event : events) slices += event["ph"] == "X";
+  // Each name is written once.
+  std::string packets = bytes_of(perfetto.path()), name = "gradient of tanh";
+  CHECK(packets.find(name) != packets.npos);
+  CHECK(packets.find(name) == packets.rfind(name));
+  CHECK(packets.find("waiting for") == packets.npos);
   CHECK(static_cast<std::int64_t>(bytes_of(perfetto.path()).size()) < 100 * slices);
   CHECK_THAT(error_of<Error>([&] { profile.trace("/nowhere/trace.json"); }),
              contains("Profile::trace") && contains("/nowhere"));

@@ -117,6 +117,24 @@ TEST_CASE("parts that a partial restoration passes over are no errors of the run
   CHECK(errors_of(RecordedRun::read(file.path())).empty());
 }
 
+TEST_CASE("a call that is refused in a gradient is an error of the backward pass") {
+  TemporaryFile file("run.reel");
+  {
+    Recording recording(file.path());
+    CHECK_THROWS_AS(matmul(ones({2, 3}), ones({2, 3})), ShapeError);
+    Tensor w = ones({2, 3}).requires_grad();
+    Tape tape;
+    Tensor y =
+        custom_gradient([](const Tensor& x) { return x * 2; }, [](const Tensor& dy) { return matmul(dy, dy); }, w);
+    CHECK_THROWS_AS(tape.backward(sum(y)), ShapeError);
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  std::vector<debug::OpKind> kinds;
+  for (const RecordedOp& op : run.ops())
+    if (!op.error.empty()) kinds.push_back(op.kind);
+  CHECK(kinds == std::vector{debug::OpKind::forward, debug::OpKind::backward});
+}
+
 TEST_CASE("an error that a command of the debugger meets is no error of the run") {
   std::string printed;
   debug::Session session({.commands =

@@ -78,6 +78,9 @@ TEST_CASE("a recording that claims more than its bytes can hold is refused") {
   for (std::uint64_t unit : {0, 5}) CHECK_THAT(error({.zero_unit = unit}), contains("a unit does not exist"));
   CHECK_THAT(error({.units = std::uint64_t{1} << 30}), contains("more units"));
   CHECK_THAT(error({.nans = 7}), contains("more elements than it has"));
+  // One of its elements is 0.
+  CHECK(error({.units = 4, .nans = 3, .rows = 1}).empty());
+  CHECK_THAT(error({.units = 4, .nans = 4, .rows = 1}), contains("more elements than it has"));
   CHECK_THAT(error({.nans = std::uint64_t{1} << 63}), contains("more elements than it has"));
   for (std::uint64_t huge : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
     CHECK_THAT(error({.id = huge}), contains("a number is too large"));

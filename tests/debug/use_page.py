@@ -104,6 +104,9 @@ def check_addresses(program):
     check("a request that makes no sense is refused with a sentence", status == 400 and "no number" in text, (status, text))
     status, text, _ = program.request("watch", "scale_change 0.5")
     check("a watch that cannot be is refused", status == 400 and "change of scale" in text, (status, text))
+    for kind in ("bound", "gradient_norm"):
+        status, text, _ = program.request("watch", f"{kind} -1")
+        check(f"a {kind} below 0 is refused", status == 400 and "a bound below 0" in text, (status, text))
     status, _, _ = program.request("source", "999999")
     check("only the files of ops can be read", status == 400, status)
     status, _, _ = program.request("command", "x" * 100_000)

@@ -135,6 +135,21 @@ TEST_CASE("gradients of ragged shards are those of one process, whatever the buc
   }
 }
 
+TEST_CASE("a table's gradient comes by rows, also where all of its rows have one") {
+  dist::Group group;
+  nn::Embedding words(5, 2);
+  optim::SGD sgd(words.parameters(), {.learning_rate = 0.1});
+  dist::DataParallel parallel(group, words, sgd, {.by_rows = {words.table}});
+  Tape tape;
+  auto own = static_cast<double>(group.rank() + 1), count = 0.5 * group.size() * (group.size() + 1);
+  Tensor weights = expand(unsqueeze(arange(0.0, 5.0), 1), {5, 2});
+  parallel.backward(tape, sum(words.table * weights) / own, own);
+  RowGradient gradient = words.table.row_grad();
+  REQUIRE(gradient.defined());
+  CHECK(gradient.rows.to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1, 2, 3, 4});
+  CHECK(difference(gradient.values, weights * (group.size() / count)) < 1e-6);
+}
+
 TEST_CASE("replicas stay equal to the bit, and train as one process does, also if ranks have less data than others") {
   dist::Group group;
   std::uint64_t seed = printed_seed();

@@ -221,6 +221,8 @@ TEST_CASE("a saved table is loaded on any number of ranks, and only the latest s
   dist::ShardedEmbedding wrong(group, 333, 5, {.seed = 3});
   CHECK_THAT(error_of<Error>([&] { wrong.load(folder.file("table")); }),
              contains("with seed 2, not of 333 with seed 3"));
+  dist::ShardedEmbedding narrow(group, 333, 4, {.seed = 2});
+  CHECK_THAT(error_of<Error>([&] { narrow.load(folder.file("table")); }), contains("has no table of"));
   group.barrier();
 }
 

@@ -61,6 +61,8 @@ TEST_CASE("WAV files of integers of every width are numbers from -1 to 1") {
     io::Audio audio = io::read_audio(folder.file("a.wav"));
     CHECK(audio.sample_rate == 8000);
     CHECK(audio.seconds() == 6.0 / 8000);
+    CHECK(io::Audio{audio.samples, 0}.seconds() == 0);
+    CHECK(io::Audio{}.seconds() == 0);
     REQUIRE(audio.samples.shape() == Shape{1, 6});
     REQUIRE(audio.samples.dtype() == f32);
     std::vector<float> found = audio.samples.to_vector<float>();

@@ -183,6 +183,9 @@ TEST_CASE("members of one name, and contents that cannot have been stored, are r
   for (char& byte : bytes)
     if (byte == 'b') byte = 'a';
   put_bytes(path, bytes);
+  put_bytes(folder.file("short.zip"), std::string(21, 'x'));
+  CHECK_THAT(error_of<io::FileError>([&] { ZipArchive("test", folder.file("short.zip"), Location::here()); }),
+             contains("has 21 bytes, fewer than any zip archive"));
   CHECK_THAT(error_of<io::FileError>([&] { ZipArchive("test", path, Location::here()); }),
              contains("two members named 'a'"));
   write_zip("test", path, std::vector<NewZipMember>{{"a", text, {}}}, true, Location::here());

@@ -232,6 +232,7 @@ TEST_CASE("a number that changes from step to step of a loop is refused with its
       {"with other numbers", __LINE__, scanned([&t](const Tensor& s, const Tensor& in) { return s + in * tensor({1.f, 2.f, static_cast<float>(++t)}); })},
       {"runs in one step", __LINE__, scanned([&t](const Tensor& s, const Tensor& in) { return ++t == 4 ? tanh(s) : s + in; })},
       {"item reads elements", __LINE__, scanned([](const Tensor& s, const Tensor& in) { return s + in(0).item(); })},
+      {"return different tensors", __LINE__, [&t](const Tensor& x) { t = 0; return io::onnx::scan([&t](Tensors s, Tensors in) { return io::onnx::ScanStep{{++t == 4 ? s[0] : in[0]}}; }, {zeros({3})}, {x}).state[0]; }},
       {"item reads elements", __LINE__, [](const Tensor& x) { return io::onnx::loop(io::onnx::size_of(x, 0), [](const Tensor& i, Tensors s) { return std::vector<Tensor>{s[0] * i.item()}; }, {x})[0]; }},
   };
   // clang-format on

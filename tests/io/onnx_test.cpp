@@ -175,6 +175,58 @@ TEST_CASE("comparisons are written in types that runtimes compare") {
     }
 }
 
+TEST_CASE("nodes are those that runtimes have, and sizes that follow from others are not computed") {
+  Folder folder;
+  std::string file = folder.file("model.onnx");
+  Tensor bools = tensor({{true, false, true, false}, {true, true, false, false}}), numbers = rand({2, 3, 4});
+  struct Written {
+    int line;
+    Tensor example;
+    std::function<Tensor(const Tensor&)> f;
+    std::vector<std::string> types;
+  };
+  std::vector<Written> functions{
+      {__LINE__,
+       bools,
+       [](const Tensor& x) { return maximum(x, transpose(transpose(x))); },
+       {"Transpose", "Transpose", "Or", "Identity"}},
+      {__LINE__,
+       bools,
+       [](const Tensor& x) { return minimum(x, transpose(transpose(x))); },
+       {"Transpose", "Transpose", "And", "Identity"}},
+      {__LINE__,
+       numbers,
+       [](const Tensor& x) {
+         return reshape(x, {x.size(0), 12});
+       },
+       {"Reshape", "Identity"}},
+      {__LINE__,
+       numbers,
+       [](const Tensor& x) {
+         return reshape(x, {x.size(0) * 3, 4});
+       },
+       {"Reshape", "Identity"}},
+      {__LINE__,
+       numbers,
+       [](const Tensor& x) {
+         return reshape(x, {4, x.size(0), 3});
+       },
+       {"Reshape", "Identity"}},
+  };
+  for (const auto& [line, example, f, types] : functions) {
+    CAPTURE(line);
+    io::onnx::save(file, f, {{.name = "x", .example = example, .axes = {"batch"}}});
+    std::string bytes = bytes_of(file);
+    detail::OnnxModel model;
+    REQUIRE(detail::read_onnx(std::as_bytes(std::span(bytes)), model).empty());
+    std::vector<std::string> written;
+    for (const detail::OnnxNode& node : model.graph.nodes) written.push_back(node.type);
+    CHECK(written == types);
+    Tensor other = concat({example, example, example});
+    CHECK(all(io::onnx::load(file)(other) == f(other)).item<bool>());
+  }
+}
+
 TEST_CASE("a file that is cut off anywhere is refused with a sentence, or still computes") {
   Folder folder;
   std::string whole = folder.file("whole.onnx"), part = folder.file("part.onnx");

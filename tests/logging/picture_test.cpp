@@ -117,6 +117,17 @@ TEST_CASE("a line plot shows each curve in its colour, and leaves out what is no
   CHECK(count_of(found, blue) < 40);
 }
 
+TEST_CASE("a legend has a short line of each named curve's colour") {
+  if (lacks_figures()) return;
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<logging::Curve> curves{{"first", {}, {nan}}, {"", {}, {nan}}, {"third", {}, {nan}}};
+  detail::Pixels found = logging::draw(logging::LinePlot{.curves = curves}, {});
+  // Twenty pixels long, three high.
+  CHECK(std::abs(count_of(found, {0, 114, 178}) - 60) <= 20);
+  CHECK(count_of(found, {213, 94, 0}) == 0);
+  CHECK(std::abs(count_of(found, {0, 158, 115}) - 60) <= 20);
+}
+
 TEST_CASE("a heat map shows each element, and those that are not finite in grey") {
   if (lacks_figures()) return;
   Tensor values = tensor({{0.0f, 1.0f}, {std::numeric_limits<float>::infinity(), 0.0f}});

@@ -31,7 +31,8 @@ import run_tests
 NEW_PARTS = ("batching", "train", "data", "io", "debug", "dist", "recurrent", "reduce")
 # The folders of tests that have another name than that of the library, by the longest path.
 TESTS = {"autograd": "tape", "record": "tape", "dispatch": "core", "cpu": "ops", "kernels": "ops",
-         "cpu/simd/reduce/element_summary.cpp": "debug"}
+         "cpu/simd/reduce/element_summary.cpp": "debug", "io/modules/figure_module.cpp": "logging",
+         "io/modules/serve_module.cpp": "debug"}
 EQUIVALENT = "tests/mutants/equivalent.txt"
 SLOW = 60  # seconds; a test case that takes longer is left out
 MEMORY, FILE = 8 << 30, 2 << 30  # bytes that a program, and each of its files, may have, unless it raises its limits

@@ -52,7 +52,26 @@ struct Counter {
   }
 };
 
+// One whose first step makes the state.
+struct Beginner {
+  nn::CellStep<Counted> operator()(const Arg& x, const Counted& state) const {
+    const Tensor& now = *x.tensor();
+    if (state.sum.defined()) return {now, {state.sum + now, state.steps + 1}};
+    return {now, {now * 1, ones({now.size(0), 1}, {.dtype = i64})}};
+  }
+};
+
 }  // namespace
+
+TEST_CASE("a state may be undefined until the cell's first step") {
+  nn::Packed x{draw({10, 2}), {3, 1, 4, 2}};
+  Counted state = nn::unroll(Beginner(), x, Counted{}).state;
+  std::vector<Tensor> sequences = x.sequences();
+  for (std::int64_t s = 0; s < 4; ++s) {
+    check_close(state.sum(s), sum(sequences[static_cast<std::size_t>(s)], 0));
+    CHECK(state.steps(s).item() == sequences[static_cast<std::size_t>(s)].size(0));
+  }
+}
 
 TEST_CASE("unroll computes what a cell gives for one sequence after the other, in both directions") {
   nn::LSTMCell cell(2, 3, {.dtype = f64});

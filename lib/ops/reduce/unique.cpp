@@ -76,7 +76,6 @@ UniqueElements unique(const Arg& x) {
 
 UniqueElements unique(const Arg& x, int axis) {
   const Tensor& tensor = tensor_of("unique", x);
-  axis = check_axis("unique", axis, tensor, x.location());
   OpScope caller(x.location(), "unique");
   NoRecord pause;  // no gradient flows through sets
   std::int64_t count = tensor.size(axis);
