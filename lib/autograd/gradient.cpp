@@ -58,6 +58,9 @@ constexpr OpInfo accumulate_transposed_product_op{
 
 namespace {
 
+// Whether gradients of a dtype, which is floating, are added up in it: halves are in f32.
+constexpr bool adds_up_in(DType dtype) { return dtype <= DType::f64; }
+
 // `contiguous`: both of them are.
 [[gnu::always_inline]] inline void add_in_place(Context& context, Tensor& total, const Tensor& gradient,
                                                 bool contiguous) {
@@ -85,7 +88,7 @@ bool is_without_gaps(const Body& x) {
 [[gnu::noinline]] void BackwardPass::add_up_slowly(std::uint32_t slot, Tensor gradient) {
   Tensor& total = sum(slot);
   // Halves are summed in f32, and rounded once when the sum is complete.
-  if (size_of(list_.slot(slot).form->dtype) == 2) {
+  if (!adds_up_in(list_.slot(slot).form->dtype)) {
     gradient = to_if_needed(gradient, DType::f32);
     total = to_if_needed(total, DType::f32);
   }
@@ -102,7 +105,7 @@ template <class Given>
   Tensor& total = sum(slot);
   if (!total.defined())
     total = std::forward<Given>(gradient);
-  else if (size_of(total.body().dtype) >= 4 && size_of(gradient.body().dtype) >= 4 && can_change(total)) [[likely]]
+  else if (adds_up_in(total.body().dtype) && adds_up_in(gradient.body().dtype) && can_change(total)) [[likely]]
     add_in_place(context_, total, gradient, gradient.body().contiguous);
   else
     add_up_slowly(slot, std::forward<Given>(gradient));
@@ -154,7 +157,7 @@ inline bool BackwardPass::add_product(std::uint32_t slot, const Tensor& a, const
 bool BackwardPass::add_to_part(std::uint32_t slot, const OpInfo& op, std::span<const std::byte> attributes,
                                const Tensor& gradient) {
   Tensor& total = sum(slot);
-  if (!total.defined() || !can_change(total) || total.dtype() != gradient.dtype() || size_of(total.dtype()) == 2)
+  if (!total.defined() || !can_change(total) || total.dtype() != gradient.dtype() || !adds_up_in(total.dtype()))
     return false;
   const Tensor* inputs[] = {&total, &gradient};
   Call call{op, inputs, attributes, {}, {&total, 1}, {}};
@@ -354,7 +357,7 @@ void Gradient::accumulate_factors() {
   std::uint32_t a = entry_.input_slots()[0], b = entry_.input_slots()[1];
   const SlotForm* form = list.slot(entry_.first_output).form;
   Tensor& gradient = outputs_[0];
-  if (collected_.empty() && list.slot(a).form == form && list.slot(b).form == form && size_of(form->dtype) >= 4 &&
+  if (collected_.empty() && list.slot(a).form == form && list.slot(b).form == form && adds_up_in(form->dtype) &&
       pass_.wants(a) && pass_.wants(b)) [[likely]] {
     const Tensor &x = saved_input(0), &y = saved_input(1);
     if (x.is_contiguous() && y.is_contiguous() && gradient.is_contiguous()) [[likely]] {

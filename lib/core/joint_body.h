@@ -28,7 +28,7 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
 
 /// Constructs a body in a block; its sizes, strides and elements are not set.
 [[gnu::always_inline]] inline Body* place_body(void* block, Context& context, int rank, DType dtype, Device device,
-                                               const Location& where) {
+                                               const Location& where, std::uint8_t marks = 0) {
   const Location& call_site = context.has(Context::caller_named) ? context.caller : where;
   auto* body = new (block) Body;
   body->dims = body->extents();
@@ -38,7 +38,7 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
   body->contiguous = true;
   body->device = device;
   body->requires_grad = false;
-  body->marks = 0;
+  body->marks = marks;
   body->file = call_site.file;
   // One instruction sets the line and clears the serial number behind it.
   const auto line_alone = std::bit_cast<std::uint64_t>(std::array{call_site.line, 0});
@@ -56,10 +56,9 @@ constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return 
 /// Constructs a body followed by its storage and elements in a block; sizes and strides are not set.
 [[gnu::always_inline]] inline Body* place_joint(void* block, Context& context, int rank, DType dtype, std::size_t front,
                                                 std::size_t bytes, Device device, const Location& where) {
-  Body* body = place_body(block, context, rank, dtype, device, where);
+  Body* body = place_body(block, context, rank, dtype, device, where, Body::single_block);
   body->storage = place_storage(static_cast<char*>(block) + front, bytes, front, device);
   body->data = body->storage + 1;
-  body->marks = Body::single_block;
   return body;
 }
 
@@ -72,8 +71,9 @@ Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, cons
                                                   const Location& where) {
   std::size_t bytes = static_cast<std::size_t>(like.numel) * (dtype == DType::f32 ? 4 : size_of(dtype)),
               size = joint_size(small_body, bytes);
-  void* block =
-      like.rank <= 2 && size <= Heap::most_joint && like.device == cpu ? context.heap->take_joint(size) : nullptr;
+  void* block = like.device.type == Device::Type::cpu && like.rank <= 2 && size <= Heap::most_joint
+                    ? context.heap->take_joint(size)
+                    : nullptr;
   if (!block) [[unlikely]]
     return allocate_like_slowly(context, like, dtype, op, where);
   Body* body = place_joint(block, context, like.rank, dtype, small_body, bytes, cpu, where);

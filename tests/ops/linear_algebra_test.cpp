@@ -190,6 +190,41 @@ TEST_CASE("ranks, pseudo-inverses and least squares of matrices without full ran
   CHECK(furthest(tape.gradient(found, b, {.seed = tensor({1.0, 0.0})}), pinv(a)(0)) < 1e-14);
 }
 
+TEST_CASE("least squares of a batch, some of whose matrices lack full rank, are those of each matrix alone") {
+  Tensor regular = tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 7.0}}),
+         deficient = tensor({{1.0, 2.0}, {2.0, 4.0}, {3.0, 6.0}}),
+         nearly = tensor({{1.0, 2.0}, {2.0, 4.0}, {3.0, 6.1}});
+  Tensor b = tensor({{1.0, 0.0}, {2.0, 1.0}, {5.0, 3.0}});
+  for (bool wide : {false, true}) {
+    std::vector<Tensor> each;
+    for (const Tensor& a :
+         {regular, deficient, nearly, zeros({3, 2}, {.dtype = f64}), regular * 1e-100, regular * 1e100})
+      each.push_back(wide ? transpose(a) : a);
+    Tensor right = wide ? slice(b, 0, 0, 2) : b, all = stack(each);
+    for (const RankTolerance& tolerance :
+         {RankTolerance(), RankTolerance{.absolute = 1e-3}, RankTolerance{.relative = 0.9}}) {
+      LeastSquares together = lstsq(all, right, tolerance);
+      Tape tape;
+      tape.watch(all);
+      Tensor gradient = tape.gradient(sum(lstsq(all, right, tolerance).solution), all);
+      for (std::size_t i = 0; i < each.size(); ++i) {
+        CAPTURE(wide, i, tolerance.absolute);
+        auto at = static_cast<std::int64_t>(i);
+        LeastSquares alone = lstsq(each[i], right, tolerance);
+        CHECK(together.solution(at).to_vector<double>() == alone.solution.to_vector<double>());
+        CHECK(together.rank(at).item() == alone.rank.item());
+        CHECK(alone.rank.item() == matrix_rank(each[i], tolerance).item());
+        Tensor expected = matmul(pinv(each[i], tolerance), right);
+        CHECK(furthest(alone.solution, expected) <= 1e-10 * max(abs(expected)).item() + 1e-300);
+        Tape own;
+        own.watch(each[i]);
+        CHECK(furthest(gradient(at), own.gradient(sum(matmul(pinv(each[i], tolerance), right)), each[i])) <=
+              1e-10 * max(abs(gradient(at))).item() + 1e-300);
+      }
+    }
+  }
+}
+
 TEST_CASE("exponentials of large, nilpotent and rotating matrices") {
   Tensor turn = tensor({{0.0, -1.0}, {1.0, 0.0}});
   CHECK(furthest(matrix_exp(turn * 3.0), tensor({{std::cos(3), -std::sin(3)}, {std::sin(3), std::cos(3)}})) < 1e-14);

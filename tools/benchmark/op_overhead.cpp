@@ -74,9 +74,9 @@ double record_backward_free() {
 
 std::vector<Case> op_overhead() {
   return {
-      {"op_overhead", "no_tape", operations, 35, no_tape, nullptr, 257},
-      {"op_overhead", "recorded", operations, 50, recorded, nullptr, 420},
-      {"op_overhead", "record_backward_free", operations, 100, record_backward_free, nullptr, 795},
+      {"op_overhead", "no_tape", operations, 35, no_tape, nullptr, 254},
+      {"op_overhead", "recorded", operations, 50, recorded, nullptr, 410},
+      {"op_overhead", "record_backward_free", operations, 100, record_backward_free, nullptr, 792},
   };
 }
 

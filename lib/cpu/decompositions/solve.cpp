@@ -44,17 +44,10 @@ std::int64_t invert(MatrixRange range, const View& out, const View& a) noexcept 
   });
 }
 
-template <class T>
-void solve_triangle(const ColumnMatrix<T>& a, ColumnMatrix<T>& x, TriangleAttributes triangle) {
+template <class A, class X>
+void solve_triangle(const A& a, X&& x, bool upper, bool unit) {
   auto in_place = [&](const auto& matrix) { matrix.solveInPlace(x); };
-  bool unit = triangle.unit_diagonal != 0;
-  // The transpose of an upper triangle is a lower one; a copy is cheap relative to the solution.
-  if (triangle.transposed != 0) {
-    triangle.transposed = 0;
-    triangle.upper = triangle.upper == 0;
-    return solve_triangle<T>(a.transpose(), x, triangle);
-  }
-  if (triangle.upper != 0)
+  if (upper)
     unit ? in_place(a.template triangularView<Eigen::UnitUpper>())
          : in_place(a.template triangularView<Eigen::Upper>());
   else
@@ -67,9 +60,16 @@ std::int64_t triangular_solve(MatrixRange range, const View& out, const View& a,
   return with_element(out.dtype, [&]<class T>(std::type_identity<T>) {
     Matrices<T> solutions(out), matrices(a), right(b);
     return first_fault(range, [&](std::int64_t i) {
-      if (triangle.unit_diagonal == 0 && (matrices[i].diagonal().array() == T(0)).any()) return false;
+      auto matrix = matrices[i];
+      if (triangle.unit_diagonal == 0 && (matrix.diagonal().array() == T(0)).any()) return false;
       ColumnMatrix<T> x = right[i];
-      solve_triangle<T>(matrices[i], x, triangle);
+      // The transpose of an upper triangle is a lower one.
+      auto run = [&](auto&& columns) {
+        bool upper = triangle.upper != 0, unit = triangle.unit_diagonal != 0;
+        triangle.transposed ? solve_triangle(matrix.transpose(), columns, !upper, unit)
+                            : solve_triangle(matrix, columns, upper, unit);
+      };
+      x.cols() == 1 ? run(x.col(0)) : run(x);
       solutions[i] = x;
       return true;
     });

@@ -47,14 +47,16 @@ bool repeats_elements(const Body& x) {
 }
 
 OutputSpec in_order_of_strided(OutputSpec spec, std::initializer_list<const Tensor*> operands) {
+  const Body* like = nullptr;
   for (const Tensor* operand : operands) {
     const Body& x = operand->body();
     if (x.rank != spec.rank || !std::equal(x.dims, x.dims + x.rank, spec.dims)) continue;
-    if (x.contiguous || x.numel == 0) break;
-    if (repeats_elements(x)) continue;
-    if (!MemoryOrder(x.dims, x.strides, x.rank).is_logical) spec.order = &x;
-    break;
+    if (x.contiguous || x.numel == 0) return spec;
+    bool repeats = repeats_elements(x);
+    if (!like || !repeats) like = &x;
+    if (!repeats) break;
   }
+  if (like && !MemoryOrder(like->dims, like->strides, like->rank).is_logical) spec.order = like;
   return spec;
 }
 

@@ -64,18 +64,20 @@ bool repeats_elements(const Body& x);
 /// `in_order_of` for specs that are not those of a contiguous tensor.
 OutputSpec in_order_of_strided(OutputSpec spec, std::initializer_list<const Tensor*> operands);
 /// Returns the spec of an elementwise op's result with the order of axes in memory of the first operand that has its shape
-/// and repeats no element, so that operands of one order are read and written in it.
+/// and repeats no element, or else of the first that has its shape, so that operands of one order are read and written in it.
 inline OutputSpec in_order_of(OutputSpec spec, std::initializer_list<const Tensor*> operands) {
   return spec.like ? spec : in_order_of_strided(spec, operands);
 }
 /// Returns the spec of the result of an elementwise op on x.
 inline OutputSpec elementwise_result(const Tensor& x, DType dtype) { return in_order_of({x.body(), dtype}, {&x}); }
 
-inline bool same_form(const Body& a, const Body& b) {
-  if (a.dtype != b.dtype || a.rank != b.rank || a.device != b.device) return false;
+inline bool same_shape(const Body& a, const Body& b) {
   for (int i = 0; i < a.rank; ++i)
     if (a.dims[i] != b.dims[i]) return false;
   return true;
+}
+inline bool same_form(const Body& a, const Body& b) {
+  return a.dtype == b.dtype && a.rank == b.rank && a.device == b.device && same_shape(a, b);
 }
 
 /// Runs a binary op; operands that are floating, contiguous and of one shape and dtype take an inlined path. Throws: as
@@ -84,7 +86,9 @@ template <class F>
 inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body &x = a.tensor()->body(), &y = b.tensor()->body();
-    if (same_form(x, y) && x.contiguous && y.contiguous && is_floating(x.dtype)) [[likely]]
+    // Members side by side in memory, which are compared at once.
+    bool alike = x.dtype == y.dtype && x.rank == y.rank && x.contiguous == y.contiguous && x.device == y.device;
+    if (alike && x.contiguous && same_shape(x, y) && is_floating(x.dtype)) [[likely]]
       return invoke_shortly(
           op, a.location(),
           [](const KernelTable& table, const View& out, const View& x, const View& y) {

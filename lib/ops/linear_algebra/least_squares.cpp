@@ -16,7 +16,7 @@
 #include "../registry.h"
 #include "linear_algebra_checks.h"
 
-// Ops by the singular values of matrices.
+// Ops by the singular values of matrices, which least squares ask for only where a triangular factor does not tell the rank.
 
 namespace reel {
 
@@ -43,13 +43,16 @@ constexpr OpInfo pinv_op{
 
 namespace {
 
-// Whether each singular value (…, K) is above the tolerance.
-Tensor above(const Tensor& a, const Tensor& s, const RankTolerance& tolerance) {
+double relative(const Tensor& a, const RankTolerance& tolerance) {
   double unit =
       a.dtype() == DType::f32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
-  double relative = tolerance.relative.value_or(static_cast<double>(std::max(a.size(-2), a.size(-1))) * unit);
+  return tolerance.relative.value_or(static_cast<double>(std::max(a.size(-2), a.size(-1))) * unit);
+}
+
+// Whether each singular value (…, K) is above the tolerance.
+Tensor above(const Tensor& a, const Tensor& s, const RankTolerance& tolerance) {
   if (s.size(-1) == 0) return s > 0.0;
-  return s > maximum(slice(s, -1, 0, 1) * relative, tolerance.absolute);
+  return s > maximum(slice(s, -1, 0, 1) * relative(a, tolerance), tolerance.absolute);
 }
 
 void check_tolerance(const char* op, const RankTolerance& tolerance, Location where) {
@@ -75,6 +78,61 @@ PseudoInverse pseudo_inverse(const Tensor& a, const RankTolerance& tolerance, Lo
   }
   found.y = invoke(pinv_op, {&a, &value}, {value.body(), value.dtype()}, where);
   return found;
+}
+
+// q r = a, or aᵀ for more columns than rows: the solution takes a fraction of the time of singular values.
+struct Factors {
+  explicit Factors(const Tensor& a) : wide(a.size(-2) < a.size(-1)), factors(qr(wide ? transpose(a) : a)) {}
+  Tensor solution(const Tensor& b) const {
+    const auto& [q, r] = factors;
+    if (wide) return matmul(q, triangular_solve(r, b, {.upper = true, .transposed = true}));
+    return triangular_solve(r, matmul(transpose(q), b), {.upper = true});
+  }
+
+  bool wide;
+  QR factors;
+};
+
+// Returns for each matrix whether the norms of r and r⁻¹, between which its singular values lie, show that all of these
+// are above the tolerance: 1 / |r⁻¹| > 2 max(absolute, relative |r|), where 2 is for the rounding of r and of the norms.
+Tensor has_full_rank(Tensor r, double relative, double absolute) {
+  Tensor regular = min(abs(diagonal(r)), -1) > 0.0;
+  r = reel::where(unsqueeze(regular, {-2, -1}), r, 1.0);
+  Tensor identity = expand(eye(r.size(-1), {.dtype = r.dtype()}), r.shape());
+  Tensor inverse = triangular_solve(r, identity, {.upper = true});
+  return logical_and(regular, 2.0 * matrix_norm(inverse) * maximum(matrix_norm(r) * relative, absolute) < 1.0);
+}
+
+struct Solved {
+  Tensor solution, rank;
+};
+
+Solved solved_by_pseudo_inverse(const Tensor& a, const Tensor& b, const RankTolerance& tolerance, Location where) {
+  auto [y, rank] = pseudo_inverse(a, tolerance, where);
+  return {matmul(y, b), rank};
+}
+
+// Each matrix is solved in the way that it is alone.
+Solved solved(const Tensor& a, const Tensor& b, const RankTolerance& tolerance, Location where) {
+  std::int64_t size = std::min(a.size(-2), a.size(-1));
+  if (a.device() != cpu || a.numel() == 0) return solved_by_pseudo_inverse(a, b, tolerance, where);
+  Factors factors(a);
+  Tensor full, rank;
+  bool every, none;
+  {
+    NoRecord pause;
+    full = has_full_rank(factors.factors.r, relative(a, tolerance), tolerance.absolute);
+    rank = reel::full(full.shape(), size, {.dtype = DType::i64});
+    every = all(full).item<bool>();
+    none = !every && !any(full).item<bool>();
+  }
+  if (every) return {factors.solution(b), rank};
+  Solved others = solved_by_pseudo_inverse(a, b, tolerance, where);
+  if (none) return others;
+  // An identity has no infinite gradient.
+  Tensor each = unsqueeze(full, {-2, -1}), identity = eye(a.size(-2), {.columns = a.size(-1), .dtype = a.dtype()});
+  return {reel::where(each, Factors(reel::where(each, a, identity)).solution(b), others.solution),
+          reel::where(full, rank, others.rank)};
 }
 
 }  // namespace
@@ -113,8 +171,7 @@ LeastSquares lstsq(const Arg& a, const Arg& b, RankTolerance tolerance) {
   if (!broadcast(with_batch(matrices, {}), with_batch(columns, {}), batch))
     fail<ShapeError>(name, where, "leading axes do not broadcast: matrices {}, right side {}",
                      to_string(matrices.shape()), to_string(right.shape()));
-  auto [y, rank] = pseudo_inverse(matrices, tolerance, where);
-  Tensor solution = matmul(y, columns);
+  auto [solution, rank] = solved(matrices, columns, tolerance, where);
   Tensor residuals = sum(square(matmul(matrices, solution) - columns), -2);
   if (vector) {
     solution = squeeze(solution, -1);

@@ -158,7 +158,7 @@ class Interpreter {
   // Memory and views.
   int make(const Sizes& shape, std::vector<Scalar> values);
   /// Lays a new tensor out as an elementwise result: its axes have the order in memory of those of the first operand that
-  /// has its shape and repeats no element. Returns it.
+  /// has its shape and repeats no element, or else of the first that has its shape. Returns it.
   int in_order_of(std::initializer_list<int> operands, int result);
   int view(int tensor, const Sizes& shape, const Sizes& strides, std::int64_t offset);
   std::vector<std::int64_t> places(const ModelTensor& tensor) const;

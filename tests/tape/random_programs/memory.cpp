@@ -20,22 +20,27 @@ int Interpreter::make(const Sizes& shape, std::vector<Scalar> values) {
 
 int Interpreter::in_order_of(std::initializer_list<int> operands, int result) {
   ModelTensor& made = at(result);
-  for (int operand : operands) {
-    const ModelTensor& x = at(operand);
-    if (x.shape != made.shape || repeats(x)) continue;
-    std::vector<Scalar> logical = values(made);
-    if (logical.empty()) break;
-    std::vector<std::size_t> axes;
-    for (std::size_t axis = 0; axis < x.shape.size(); ++axis)
-      if (x.shape[axis] > 1) axes.push_back(axis);
-    std::stable_sort(axes.begin(), axes.end(),
-                     [&](std::size_t a, std::size_t b) { return std::abs(x.strides[a]) > std::abs(x.strides[b]); });
-    std::int64_t step = 1;
-    for (std::size_t k = axes.size(); k-- > 0; step *= made.shape[axes[k]]) made.strides[axes[k]] = step;
-    std::vector<std::int64_t> to = places(made);
-    for (std::size_t i = 0; i < to.size(); ++i) memory_of(result).cells[static_cast<std::size_t>(to[i])] = logical[i];
-    break;
+  std::vector<Scalar> logical = values(made);
+  const ModelTensor* like = nullptr;
+  for (int operand : operands)
+    if (const ModelTensor& x = at(operand); x.shape == made.shape && (!like || (repeats(*like) && !repeats(x))))
+      like = &x;
+  if (!like || logical.empty()) return result;
+  // From the largest stride to the smallest; one of stride 0 is left where it is, whatever passes it.
+  std::vector<std::size_t> axes;
+  for (std::size_t axis = 0; axis < like->shape.size(); ++axis) {
+    if (like->shape[axis] == 1) continue;
+    auto stride = [&](std::size_t place) { return std::abs(like->strides[axes[place]]); };
+    std::int64_t own = std::abs(like->strides[axis]);
+    std::size_t place = axes.size();
+    for (std::size_t k = axes.size(); own != 0 && k > 0 && (stride(k - 1) == 0 || stride(k - 1) < own); --k)
+      if (stride(k - 1) != 0) place = k - 1;
+    axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(place), axis);
   }
+  std::int64_t step = 1;
+  for (std::size_t k = axes.size(); k-- > 0; step *= made.shape[axes[k]]) made.strides[axes[k]] = step;
+  std::vector<std::int64_t> to = places(made);
+  for (std::size_t i = 0; i < to.size(); ++i) memory_of(result).cells[static_cast<std::size_t>(to[i])] = logical[i];
   return result;
 }
 

@@ -37,6 +37,12 @@ struct Planes {
       taps *= p.adaptive ? p.size[axis] / p.results[axis] + 1 : std::min(p.window[axis], p.size[axis]);
     return taps;
   }
+  // Whether planes are short rows, whose windows are combined in lanes of their own.
+  template <class W>
+  bool are_short_rows() const {
+    return !p.channels_last && places == p.size[2] && results == p.results[2] &&
+           std::max(places, results) <= ShortRows<W>::longest;
+  }
   std::int64_t grain(std::int64_t each) const {
     return std::max<std::int64_t>(parallel_grain / std::max<std::int64_t>(each, 1), 1);
   }
@@ -96,6 +102,20 @@ struct PaddedRows {
   }
 };
 
+// Combines the windows of short planes of one row, one for each lane of a vector: first by `join`, then by finish(o, all).
+template <class T, class Join, class Finish>
+void pool_short_rows(T* to, const T* from, const Pooling& p, const std::vector<Pooling::Span>& spans,
+                     Results<T>& results, Join join, Finish finish) {
+  ShortRows<Wide<T>> rows(p.size[2]), joined(p.results[2]);
+  rows.read(from);
+  for (std::size_t o = 0; o < spans.size(); ++o) {
+    Vector<Wide<T>> all = rows.element(spans[o].begin);
+    for (std::int64_t k = 1; k < spans[o].count; ++k) all = join(all, rows.element(spans[o].begin + k * p.step(2)));
+    joined.set_element(static_cast<std::int64_t>(o), finish(o, all));
+  }
+  joined.write(to, results);
+}
+
 template <class T, bool indexed>
 void max_pool(const View& values, const View& indices, const View& x, const Pooling& p) {
   Planes planes(x, p);
@@ -106,15 +126,23 @@ void max_pool(const View& values, const View& indices, const View& x, const Pool
       return parallel_for(planes.rows(), planes.grain(width), [&](std::int64_t begin, std::int64_t end) {
         Squares<T>::max(values.as<T>(), indexed ? indices.as<std::int64_t>() : nullptr, x.as<T>(), p, begin, end);
       });
+  bool has_short_rows = !indexed && planes.are_short_rows<Wide<T>>();
   if constexpr (!indexed && std::is_same_v<T, Wide<T>>)
-    if (ShortWindows<T>::fit(p))
+    if (ShortWindows<T>::fit(p) && (!has_short_rows || results % Vector<T>::lanes <= 2))
       return parallel_for(planes.rows(), planes.grain(width), [&](std::int64_t begin, std::int64_t end) {
         ShortWindows<T>::max(values.as<T>(), x.as<T>(), p, begin, end);
       });
   PaddedRows padded(p);
   std::vector<Pooling::Span> spans;
-  if (p.channels_last || !padded.is_padded) spans = spans_of(p);
+  if (p.channels_last || !padded.is_padded || has_short_rows) spans = spans_of(p);
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
+    if (has_short_rows) {
+      using V = Vector<Wide<T>>;
+      Results<T> written(values.numel);
+      for (; begin + ShortRows<Wide<T>>::count <= end; begin += ShortRows<Wide<T>>::count)
+        pool_short_rows(values.as<T>() + begin * results, x.as<T>() + begin * width, p, spans, written,
+                        ShortWindows<Wide<T>>::larger, [](std::size_t, V most) { return most; });
+    }
     std::int64_t length = p.channels_last ? channels : padded.width * padded.together, rows = 0;
     Largest<T, indexed> largest(length), windows(p.channels_last ? 0 : padded.is_padded ? length : results);
     std::vector<std::int64_t> sources;
@@ -263,22 +291,6 @@ void average_planes(const View& y, const View& x, const Pooling& p) {
   });
 }
 
-// Averages short planes of one row, one for each lane of a vector.
-template <class T>
-void average_short_rows(T* to, const T* from, const Pooling& p, const std::vector<Pooling::Span>& spans,
-                        const std::vector<Wide<T>>& divisors, Results<T>& results) {
-  using V = Vector<Wide<T>>;
-  ShortRows<Wide<T>> rows(p.size[2]), averages(p.results[2]);
-  rows.read(from);
-  auto across = static_cast<Wide<T>>(p.divisor(0, 0) * p.divisor(1, 0));
-  for (std::size_t o = 0; o < spans.size(); ++o) {
-    V sum(0);
-    for (std::int64_t k = 0; k < spans[o].count; ++k) sum = sum + rows.element(spans[o].begin + k * p.step(2));
-    averages.set_element(static_cast<std::int64_t>(o), sum / V::repeat(across * divisors[o]));
-  }
-  averages.write(to, results);
-}
-
 template <class T>
 void average_pool(const View& y, const View& x, const Pooling& p) {
   if (is_global(p)) return average_planes<T>(y, x, p);
@@ -286,17 +298,20 @@ void average_pool(const View& y, const View& x, const Pooling& p) {
   Planes planes(x, p);
   std::int64_t width = p.size[2], results = p.results[2], channels = planes.channels, step = p.step(2);
   std::int64_t each = p.channels_last ? results * channels * planes.taps() : width * p.window[1] + 3 * results;
-  bool has_short_rows = !p.channels_last && planes.places == width && planes.results == results &&
-                        std::max(width, results) <= ShortRows<W>::longest;
+  bool has_short_rows = planes.are_short_rows<W>();
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
     std::vector<W> sums(static_cast<std::size_t>(p.channels_last ? channels : width));
     std::vector<W> joined(static_cast<std::size_t>(results)), divisors = divisors_of<W>(p);
     std::vector<Pooling::Span> spans = spans_of(p);
     std::int64_t row = begin;
     if (has_short_rows) {
+      using V = Vector<W>;
+      auto across_rows = static_cast<W>(p.divisor(0, 0) * p.divisor(1, 0));
       Results<T> written(y.numel);
       for (; row + ShortRows<W>::count <= end; row += ShortRows<W>::count)
-        average_short_rows(y.as<T>() + row * results, x.as<T>() + row * width, p, spans, divisors, written);
+        pool_short_rows(
+            y.as<T>() + row * results, x.as<T>() + row * width, p, spans, written, [](V sum, V x) { return sum + x; },
+            [&](std::size_t o, V sum) { return sum / V::repeat(across_rows * divisors[o]); });
     }
     planes.for_each_row(row, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
       const T* from = x.as<T>() + plane * planes.places * channels;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -37,35 +38,20 @@ constexpr std::int64_t cached = (1 << 19) / sizeof(T);
 
 constexpr std::int64_t convert_block = 256;
 
-// Rounds numbers to f32 so that a second rounding, to a half, gives what one would: inexact ones to an odd last bit. Returns
-// false for numbers that lose bits in f64, or are smaller than the normal numbers of f32. `to` has room for whole vectors.
-template <class From>
-HWY_INLINE bool round_to_odd(float* to, const From* from, std::int64_t count) {
-  using V = Vector<double>;
-  using Bits = hn::RebindToUnsigned<V::Tag>;
-  const hn::Rebind<float, V::Tag> single;
-  constexpr double whole = sizeof(From) == 8 && std::is_integral_v<From> ? 0x1p53 : HUGE_VAL;
-  auto dropped = hn::Set(Bits(), (std::uint64_t{1} << 29) - 1), last = hn::Set(Bits(), std::uint64_t{1} << 29);
-  auto exact = V(0) == V(0);
-  for (std::int64_t i = 0; i < count; i += V::lanes) {
-    double wide[V::lanes] = {};
-    const double* some = wide;
-    if constexpr (std::is_same_v<From, double>)
-      if (i + V::lanes <= count) some = from + i;
-    if (some == wide)
-      for (std::int64_t k = 0; k < std::min(V::lanes, count - i); ++k) wide[k] = static_cast<double>(from[i + k]);
-    V x = V::load(some), size = abs(x);
-    exact = hn::And(exact,
-                    hn::Or(size == V(0), hn::And(size >= V(0x1p-126), hn::Or(size < V(whole), size == V(HUGE_VAL)))));
-    auto bits = hn::BitCast(Bits(), x.raw);
-    auto odd = hn::IfThenElseZero(hn::Ne(hn::And(bits, dropped), hn::Zero(Bits())), last);
-    auto rounded = hn::BitCast(V::Tag(), hn::Or(hn::AndNot(dropped, bits), odd));
-    hn::StoreU(hn::DemoteTo(single, rounded), single, to + i);
-  }
-  return hn::AllTrue(V::Tag(), exact);
+// Returns true if x, which was rounded to `single`, may round otherwise than that to a half: between two halves, or lost as
+// a subnormal number.
+template <class To, class From>
+bool may_round_twice(float single, From x) {
+  auto bits = std::bit_cast<std::uint32_t>(single), magnitude = bits & 0x7fffffff;
+  bool is_lost = magnitude < 0x00800000 && x != 0;
+  if constexpr (std::is_same_v<To, BFloat16>) return is_lost || (bits & 0xffff) == 0x8000;
+  float halves = std::min(std::abs(single) * 0x1p25f, 0x1p11f);  // of the smallest f16
+  auto whole = static_cast<std::int32_t>(halves);
+  bool between = halves < 0x1p11f ? static_cast<float>(whole) == halves && (whole & 1) : (bits & 0x1fff) == 0x1000;
+  return is_lost || between;
 }
 
-// Numbers of more bits than f32 has are rounded to halves in blocks.
+// Numbers of more bits than f32 has are rounded to halves in blocks, through f32 but for the few that would be rounded twice.
 template <class To, class From>
 constexpr bool rounds_in_blocks =
     is_half_v<To> && (std::is_same_v<From, double> || (std::is_integral_v<From> && sizeof(From) >= 4));
@@ -75,10 +61,14 @@ void round_row(To* to, const From* from, std::int64_t count) {
   alignas(64) float single[convert_block];
   for (std::int64_t start = 0, here; start < count; start += here) {
     here = std::min(convert_block, count - start);
-    if (round_to_odd(single, from + start, here))
-      narrow_row(to + start, single, here);
-    else
-      for (std::int64_t i = start; i < start + here; ++i) to[i] = convert<To>(from[i]);
+    std::uint32_t twice = 0;
+    for (std::int64_t i = 0; i < here; ++i) {
+      single[i] = static_cast<float>(from[start + i]);
+      twice |= static_cast<std::uint32_t>(may_round_twice<To>(single[i], from[start + i]));
+    }
+    narrow_row(to + start, single, here);
+    for (std::int64_t i = 0; twice && i < here; ++i)
+      if (may_round_twice<To>(single[i], from[start + i])) to[start + i] = convert<To>(from[start + i]);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "../instruction_set.h"
 #include "../vector/vector.h"
+#include "extreme_columns.h"
 #include "reduction.h"
 
 namespace reel::detail::inline REEL_TARGET {
@@ -32,6 +33,10 @@ struct ArgExtreme {
     for (std::int64_t i = 0; i < count; i += most_rows)
       take_rows(rows + i * stride, stride, std::min(most_rows, count - i), columns, position + i * fold);
   }
+  void reduce_line(std::int64_t at, const A* x, std::int64_t count, std::int64_t position) {
+    best_[at] = ExtremeColumns<A, largest>::of_line(x, count);
+    places_[at] = position + first_of(x, count, best_[at]);
+  }
   void fold(std::int64_t to, std::int64_t width, std::int64_t fold) {
     for (std::int64_t half = fold / 2 * width; half >= width; half /= 2)
       for (std::int64_t j = at_; j < at_ + half; ++j) join_column(j, best_[j + half], places_[j + half]);
@@ -52,6 +57,20 @@ struct ArgExtreme {
       return beyond;
     else
       return hn::Or(beyond, hn::AndNot(a == a, b == b));
+  }
+
+  // The place of the first element that is equal to `value`, or NaN if that is.
+  static std::int64_t first_of(const A* x, std::int64_t count, A value) {
+    using V = Vector<A>;
+    const typename V::Tag tag;
+    V wanted = V::repeat(value);
+    for (std::int64_t i = 0;; i += V::lanes) {
+      V here = i + V::lanes <= count ? V::load(x + i) : V::load(x + i, count - i);
+      auto found = here == wanted;
+      if constexpr (!std::is_integral_v<A>)
+        if (value != value) found = hn::Not(here == here);
+      if (std::int64_t lane = hn::FindFirstTrue(tag, found); lane >= 0) return i + lane;
+    }
   }
 
   void join_column(std::int64_t j, A value, std::int64_t place) {

@@ -40,19 +40,7 @@ class ExtremeColumns {
       for_each_column(
           x, count, [=](std::int64_t j) { return V::load(best + j); }, [=](std::int64_t j, V v) { v.store(best + j); });
   }
-  [[gnu::noinline]] void reduce_line(std::int64_t at, const A* x, std::int64_t count) {
-    constexpr std::int64_t parts = line_columns / V::lanes;
-    hn::Vec<typename V::Tag> best[parts];
-    for_each_column(
-        x, count, [](std::int64_t) { return V::repeat(worst()); },
-        [&](std::int64_t j, V v) { best[j / V::lanes] = v.raw; });
-    for (std::int64_t half = parts / 2; half >= 1; half /= 2)
-      for (std::int64_t p = 0; p < half; ++p) best[p] = better(V(best[p]), V(best[p + half])).raw;
-    V all = best[0];
-    bool has_nan = !hn::AllTrue(typename V::Tag(), all == all);
-    best_[at] = has_nan ? join_lanes(all, [](auto a, auto b) { return better_of(a, b); })
-                        : join_lanes(all, [](auto a, auto b) { return (largest ? a > b : a < b) ? a : b; });
-  }
+  void reduce_line(std::int64_t at, const A* x, std::int64_t count, std::int64_t) { best_[at] = of_line(x, count); }
   void fold(std::int64_t to, std::int64_t width, std::int64_t fold) {
     A* best = best_ + at_;
     for (std::int64_t half = fold / 2 * width; half >= width; half /= 2)
@@ -63,6 +51,20 @@ class ExtremeColumns {
     for (std::int64_t j = 0; j < width; ++j) best_[j] = better(best_[j], later.best_[j]);
   }
   void finish(std::int64_t first, std::int64_t width) { write_results(*out_, first, best_, width); }
+
+  [[gnu::noinline]] static A of_line(const A* x, std::int64_t count) {
+    constexpr std::int64_t parts = line_columns / V::lanes;
+    hn::Vec<typename V::Tag> best[parts];
+    for_each_column(
+        x, count, [](std::int64_t) { return V::repeat(worst()); },
+        [&](std::int64_t j, V v) { best[j / V::lanes] = v.raw; });
+    for (std::int64_t half = parts / 2; half >= 1; half /= 2)
+      for (std::int64_t p = 0; p < half; ++p) best[p] = better(V(best[p]), V(best[p + half])).raw;
+    V all = best[0];
+    bool has_nan = !hn::AllTrue(typename V::Tag(), all == all);
+    return has_nan ? join_lanes(all, [](auto a, auto b) { return better_of(a, b); })
+                   : join_lanes(all, [](auto a, auto b) { return (largest ? a > b : a < b) ? a : b; });
+  }
 
  private:
   using V = Vector<A>;

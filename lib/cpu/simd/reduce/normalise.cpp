@@ -202,6 +202,38 @@ struct RowGradient {
   }
 };
 
+// The gradients of short rows, one for each lane of a vector. `own`: each row has weights of its own.
+template <class T>
+void put_short_rows(Results<T>& results, T* to, const T* d, const T* x, const double* mean, const double* variance,
+                    const Wide<T>* weights, bool own, const RowForm& form) {
+  using W = Wide<T>;
+  using V = Vector<W>;
+  using Rows = ShortRows<W>;
+  constexpr std::int64_t count = Rows::count;
+  Rows rows(form.length), weighted(form.length), own_weights(form.length);
+  rows.read(x);
+  weighted.read(d);
+  if (own) own_weights.read(weights);
+  for (std::int64_t i = 0; i < form.length; ++i)
+    weighted.set_element(i, weighted.element(i) * (own ? own_weights.element(i) : V::repeat(weights[i])));
+  rows.map(mean, [](std::int64_t, V away) { return away; });
+  W sums[count] = {}, products[count], inverse[count], slope[count], all[count];
+  if (form.centred) weighted.add([&](V sum, std::int64_t i) { return sum + weighted.element(i); }).store(sums);
+  weighted.add([&](V sum, std::int64_t i) { return multiply_add(weighted.element(i), rows.element(i), sum); })
+      .store(products);
+  auto n = static_cast<double>(form.length);
+  for (std::int64_t l = 0; l < count; ++l) {
+    inverse[l] = static_cast<W>(inverse_deviation(variance[l], form.epsilon));
+    all[l] = static_cast<W>(static_cast<double>(sums[l]) / n);
+    auto scale = static_cast<double>(inverse[l]);
+    slope[l] = static_cast<W>(-static_cast<double>(products[l]) / n * scale * scale);
+  }
+  V slopes = V::load(slope), means = V::load(all), scales = V::load(inverse);
+  for (std::int64_t i = 0; i < form.length; ++i)
+    rows.set_element(i, multiply_add(rows.element(i), slopes, weighted.element(i) - means) * scales);
+  rows.write(to, results);
+}
+
 // out = Σ of the blocks' partial sums, with leading dimension `step`.
 template <class W>
 void add_blocks(const View& out, const W* parts, std::int64_t step, std::int64_t blocks) {
@@ -229,13 +261,24 @@ void row_gradients(const View& dx, const View& dweight, const View& dbias, const
       if (adds) std::fill_n(sums, 2 * width, W(0));
       std::int64_t first = block * blocks.each * blocks.repeat;
       std::int64_t last = std::min(first + blocks.each * blocks.repeat, mean.numel);
+      std::int64_t put = first;  // the first row whose gradient is not there yet
       for (std::int64_t row = first; row < last; ++row) {
         std::int64_t place = blocks.repeat == 1 ? 0 : row % blocks.repeat * n;
         RowGradient<W> gradient{Split<W>(mean.as<double>()[row]),
                                 static_cast<W>(inverse_deviation(variance.as<double>()[row], form.epsilon)),
                                 weight.as<W>() + place, n, form.centred != 0};
         const T *given = d.as<T>() + row * n, *from = x.as<T>() + row * n;
-        if (dx.numel > 0) gradient.put(results, dx.as<T>() + row * n, given, from);
+        if (dx.numel > 0 && row == put) {
+          // Longer rows fill vectors of their own.
+          bool together = n <= 2 * ShortRows<W>::count && row + ShortRows<W>::count <= last &&
+                          (blocks.repeat == 1 || row % blocks.repeat + ShortRows<W>::count <= blocks.repeat);
+          put += together ? ShortRows<W>::count : 1;
+          if (together)
+            put_short_rows(results, dx.as<T>() + row * n, given, from, mean.as<double>() + row,
+                           variance.as<double>() + row, weight.as<W>() + place, blocks.repeat > 1, form);
+          else
+            gradient.put(results, dx.as<T>() + row * n, given, from);
+        }
         if (adds) gradient.add(sums + place, sums + width + place, given, from);
       }
     }

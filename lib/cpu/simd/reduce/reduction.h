@@ -20,7 +20,7 @@
 //   start(at, first, width, fold)                    from now on the columns from `at` on: the results from `first` on
 //   take(rows, stride, count, columns, position)     `count` rows of `columns` numbers, `stride` apart
 //   take_line(numbers, count, times, stride)         optional: a folded column of adjacent numbers, several times
-//   reduce_line(at, numbers, count)                  with it: start, take_line and fold of a line, for column `at`
+//   reduce_line(at, numbers, count, position)        optional: start, take or take_line, and fold of a line, for column `at`
 //   fold(to, width, fold)                            joins column j with j + width, j + 2 width, …, and moves them to `to`
 //   join(later, width)                               joins the columns with those of a later part
 //   finish(first, width)                             writes the results
@@ -271,11 +271,11 @@ class ReductionPlan {
   template <class Wide, class Op>
   void reduce_piece(const Reader<Wide>& reader, Op& op, const Chunk& chunk, std::int64_t piece) const {
     std::int64_t begin = piece * piece_, width = chunk.width, fold = fold_of<Op, Wide>(op);
-    if constexpr (takes_lines<Op, Wide>)
+    if constexpr (requires { op.reduce_line(0, reader.plain(), 0, 0); })
       if (is_line_ && plain_ && reader.plain() && repeats_.count() == 1) {
         std::int64_t count = std::min(piece_, rows_.count() - begin);
         for (std::int64_t g = 0; g < chunk.groups; ++g)
-          op.reduce_line(g, reader.plain() + groups_.offset(chunk.group + g) + begin, count);
+          op.reduce_line(g, reader.plain() + groups_.offset(chunk.group + g) + begin, count, begin);
         return;
       }
     for (std::int64_t g = 0; g < chunk.groups; ++g) {

@@ -27,17 +27,25 @@ class ShortRows {
 
   void find_moments(bool centred, double* means, double* variances) const {
     auto n = static_cast<double>(length_), inverse = 1 / n;
-    W first[count] = {}, centres[count], apart[count], squares[count];
-    if (centred) add([](V sum, V x) { return sum + x; }).store(first);
+    W first[count], centres[count], apart[count], squares[count];
+    if (!centred) {
+      add([&](V sum, std::int64_t i) { return multiply_add(element(i), element(i), sum); }).store(squares);
+      for (std::int64_t l = 0; l < count; ++l) {
+        means[l] = 0;
+        variances[l] = static_cast<double>(squares[l]) / n;
+      }
+      return;
+    }
+    add([&](V sum, std::int64_t i) { return sum + element(i); }).store(first);
     for (std::int64_t l = 0; l < count; ++l) centres[l] = static_cast<W>(static_cast<double>(first[l]) * inverse);
     V shift = V::load(centres);
-    add([&](V sum, V x) { return sum + (x - shift); }).store(apart);
-    add([&](V sum, V x) {
-      V away = x - shift;
+    add([&](V sum, std::int64_t i) { return sum + (element(i) - shift); }).store(apart);
+    add([&](V sum, std::int64_t i) {
+      V away = element(i) - shift;
       return multiply_add(away, away, sum);
     }).store(squares);
     for (std::int64_t l = 0; l < count; ++l) {
-      double sum = centred ? static_cast<double>(apart[l]) : 0, more = sum * inverse;
+      double sum = static_cast<double>(apart[l]), more = sum * inverse;
       means[l] = static_cast<double>(centres[l]) + more;
       variances[l] = (static_cast<double>(squares[l]) - sum * more) / n;
     }
@@ -54,6 +62,26 @@ class ShortRows {
     V more = V::load(high), less = V::load(low);
     for (std::int64_t i = 0; i < length_; ++i) set_element(i, f(i, (element(i) - more) - less));
   }
+  /// The sums of the rows by add(sum, i) for each element i, in the order of add_piece and sum_of_lanes.
+  template <class Add>
+  V add(Add add) const {
+    typename V::Raw sums[count];
+    std::int64_t used = std::min(count, length_);
+    for (std::int64_t l = 0; l < used; ++l) {
+      V four[4] = {V(0), V(0), V(0), V(0)};
+      std::int64_t i = l;
+      for (; i - l + 4 * count <= length_; i += 4 * count)
+        for (int k = 0; k < 4; ++k) four[k] = add(four[k], i + k * count);
+      for (; i - l + count <= length_; i += count) four[0] = add(four[0], i);
+      if (i < length_) four[1] = add(four[1], i);
+      sums[l] = ((four[0] + four[1]) + (four[2] + four[3])).raw;
+    }
+    for (std::int64_t half = count / 2; half > 0; half /= 2) {
+      for (std::int64_t l = 0; l + half < used; ++l) sums[l] = (V(sums[l]) + V(sums[l + half])).raw;
+      used = std::min(used, half);
+    }
+    return sums[0];
+  }
 
   template <class T>
   void write(T* to, Results<T>& results) const {
@@ -66,27 +94,6 @@ class ShortRows {
   void set_element(std::int64_t i, V v) { v.store(elements_ + i * count); }
 
  private:
-  // The sums of the rows by add(sum, element), in the order of add_piece and sum_of_lanes.
-  template <class Add>
-  V add(Add add) const {
-    typename V::Raw sums[count] = {};
-    std::int64_t used = std::min(count, length_);
-    for (std::int64_t l = 0; l < used; ++l) {
-      V four[4] = {V(0), V(0), V(0), V(0)};
-      std::int64_t i = l;
-      for (; i - l + 4 * count <= length_; i += 4 * count)
-        for (int k = 0; k < 4; ++k) four[k] = add(four[k], element(i + k * count));
-      for (; i - l + count <= length_; i += count) four[0] = add(four[0], element(i));
-      if (i < length_) four[1] = add(four[1], element(i));
-      sums[l] = ((four[0] + four[1]) + (four[2] + four[3])).raw;
-    }
-    for (std::int64_t half = count / 2; half > 0; half /= 2) {
-      for (std::int64_t l = 0; l + half < used; ++l) sums[l] = (V(sums[l]) + V(sums[l + half])).raw;
-      used = std::min(used, half);
-    }
-    return sums[0];
-  }
-
   std::int64_t length_;
   alignas(64) W elements_[longest * count];
 };

@@ -145,7 +145,7 @@ class MagnitudeSums {
         sum_.take(added, line_columns, 1, line_columns, 0);
       }
   }
-  void reduce_line(std::int64_t at, const float* x, std::int64_t count)
+  void reduce_line(std::int64_t at, const float* x, std::int64_t count, std::int64_t)
     requires std::is_same_v<T, float>
   {
     if (count <= piece) return sum_.set(at, Line(x, count).sum());

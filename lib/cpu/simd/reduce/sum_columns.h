@@ -42,7 +42,7 @@ class SumColumns {
     for (; times > 0; --times, x += stride) line.take(reinterpret_cast<const Wrapped*>(x), count, is_large_);
     line.store(reinterpret_cast<Wrapped*>(total_ + at_), reinterpret_cast<Wrapped*>(lost_ + at_));
   }
-  [[gnu::noinline]] void reduce_line(std::int64_t at, const A* x, std::int64_t count) {
+  [[gnu::noinline]] void reduce_line(std::int64_t at, const A* x, std::int64_t count, std::int64_t) {
     Line line;
     line.take(reinterpret_cast<const Wrapped*>(x), count, is_large_);
     set(at, static_cast<Number>(line.sum()));
