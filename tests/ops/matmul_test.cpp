@@ -151,6 +151,33 @@ TEST_CASE("a product has the same bits whatever the number of threads") {
     }
 }
 
+TEST_CASE("a row of a product has the same bits alone and among any number of others") {
+  constexpr std::int64_t most = 140;
+  std::uint64_t seed = 0;
+  for (std::int64_t k : {1, 3, 15, 16, 20, 31, 40, 64, 127, 128, 300, 1030, 2100})
+    for (std::int64_t n : {1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 24, 31, 32, 33, 50, 130})
+      for (DType dtype : {f32, f64}) {
+        CAPTURE(k, n, name_of(dtype));
+        Tensor rows = drawn({most, k}, dtype, ++seed), b = drawn({k, n}, dtype, ++seed);
+        Tensor apart = slice(concat({b, b}, 1), 1, 0, n), parameter = copy(b).requires_grad();
+        Tensor all = matmul(rows, b);
+        for (std::int64_t count : {1, 2, 3, 4, 5, 8, 9, 13, 17, 33, 70}) {
+          std::int64_t first = (count * 7) % (most - count);
+          Tensor some = copy(slice(rows, 0, first, first + count)), expected = slice(all, 0, first, first + count);
+          CAPTURE(count);
+          for (const Tensor& right : {b, apart, parameter}) CHECK(same_bits(matmul(some, right), expected));
+          Tensor sum = zeros({count, n}, {.dtype = dtype});
+          detail::kernels(cpu).matmul_add(sum.body(), some.body(), b.body(), {});
+          CHECK(same_bits(sum + 0, expected + 0));
+        }
+      }
+}
+
+TEST_CASE("a row of a large product has the bits that it has alone") {
+  Tensor rows = drawn({1030, 5900}, f32, 1), b = drawn({5900, 1030}, f32, 2);
+  CHECK(same_bits(slice(matmul(rows, b), 0, 700, 701), matmul(slice(rows, 0, 700, 701), b)));
+}
+
 TEST_CASE("a product of many row counts gives each row what it gives it alone with others") {
   Tensor w = drawn({96, 64}, bf16, 1), x = drawn({300, 96}, bf16, 2), all = matmul(x, w);
   // More sizes than a thread remembers.

@@ -4,8 +4,6 @@
 
 #include <reel/threads.h>
 
-#include "openmp.h"
-
 namespace reel {
 namespace detail {
 namespace {
@@ -44,7 +42,6 @@ void set_floating_point_mode(FloatingPointMode) {}
 void set_flush_denormals(bool flush) {
   detail::FloatingPointMode mode = detail::floating_point_mode() & ~detail::flush_denormals;
   detail::set_floating_point_mode(flush ? mode | detail::flush_denormals : mode);
-  detail::forget_openmp_mode();
 }
 
 bool flushes_denormals() { return detail::floating_point_mode() & detail::flush_denormals; }

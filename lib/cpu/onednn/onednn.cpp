@@ -83,13 +83,6 @@ Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const Mat
   return Primitive(made);
 }
 
-void sgemm(bool a_transposed, bool b_transposed, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a,
-           dnnl_dim_t a_stride, const float* b, dnnl_dim_t b_stride, float* c, dnnl_dim_t c_stride, float beta) {
-  check(dnnl_sgemm(a_transposed ? 'T' : 'N', b_transposed ? 'T' : 'N', m, n, k, 1, a, a_stride, b, b_stride, beta, c,
-                   c_stride),
-        "a matrix product");
-}
-
 namespace {
 
 // oneDNN's names for sets, and the bits that it gives for them, are those of x86-64.

@@ -58,10 +58,6 @@ class MatrixDescriptor {
 /// Creates the primitive c = a b.
 Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const MatrixDescriptor& c);
 
-/// C (m × n) = A (m × k) · B (k × n) + beta C on all threads, row-major; a `transposed` operand is stored transposed.
-void sgemm(bool a_transposed, bool b_transposed, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a,
-           dnnl_dim_t a_stride, const float* b, dnnl_dim_t b_stride, float* c, dnnl_dim_t c_stride, float beta);
-
 /// Keeps oneDNN from using instructions beyond the set. Returns false if it is too late: a primitive already uses more.
 /// On processors other than x86-64, which have one set, it does nothing and returns true.
 bool limit_to(InstructionSet set);

@@ -77,15 +77,6 @@ const Bound& bound(const Key& key) {
 
 }  // namespace
 
-void multiply_large(float* c, std::int64_t c_stride, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
-                    bool adds) {
-  OneThread alone(openmp_threads_are_lost());
-  share_floating_point_mode();
-  sgemm(!a.row_major(), !b.row_major(), a.rows, b.columns, a.columns, a.data, a.step(), b.data, b.step(), c, c_stride,
-        adds ? 1.f : 0.f);
-}
-
-bool can_multiply_large() { return can_generate(); }
 bool can_multiply_bf16() { return has_bf16(); }
 bool has_bf16_tiles() { return onednn::has_bf16_tiles(); }
 

@@ -20,20 +20,13 @@ struct PackedMatrix {
   std::int64_t step() const { return row_major() ? std::max(row_stride, columns) : std::max(column_stride, rows); }
 };
 
-/// Returns true if oneDNN can multiply here; otherwise none of its products may be called.
-bool can_multiply_large();
-/// Returns true if it can, and the processor has bf16 instructions.
+/// Returns true if oneDNN can multiply here, with bf16 instructions; otherwise none of its products may be called.
 bool can_multiply_bf16();
 /// Returns true if the processor has instructions that multiply tiles of bf16 (AMX).
 bool has_bf16_tiles();
 
 // `c_stride` is the leading dimension of c. Rows and columns may be computed in any groups of at least 64: each element's
 // bits are equal.
-
-/// c = or += a b in f32 on all of OpenMP's threads, for which it waits. There must be many rows and columns (see
-/// matmul.cpp): with few, oneDNN would divide the sums, and the bits would depend on the number of threads.
-void multiply_large(float* c, std::int64_t c_stride, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
-                    bool adds);
 
 /// c = a b, on the calling thread.
 void multiply(float* c, std::int64_t c_stride, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b);

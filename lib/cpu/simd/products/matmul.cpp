@@ -46,39 +46,16 @@ bool pays_vnni(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
 // Skinny products, which are bound by reading b, read it in place, by SkinnyProduct; for more rows gemm.h's tiles pack it.
 // This is the most rows of a product with a transposed b.
 constexpr std::int64_t most_dot_rows = 8;
-// The most columns of a product with more rows: a tile would compute with zeros above all.
-constexpr std::int64_t most_dot_columns = 16;
-
-// From this size on all threads may share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads of x86.
-constexpr std::int64_t large = 1024;
-
-// The number of f32 multiplications for which oneDNN's own threads pay: its sgemm is faster than the code in gemm.h,
-// but waits for each of its threads, even for one that has lost its processor. (Its parts cannot be divided among our
-// threads, since it selects another kernel for the sizes of a part, so that bits would depend on the number of
-// threads.)
-constexpr double openmp_multiplications = 6e9;
-
-// On aarch64 bits differ between 1, 2 and 7 threads that share a call of oneDNN's.
-#if defined(__x86_64__)
-constexpr bool onednn_may_divide = true;
-#else
-constexpr bool onednn_may_divide = false;
-#endif
 
 // The number of products for which a parameter is used in place before it is copied, if a copy gains a little each
 // time.
 constexpr int uses_that_repay = 4;
 
-enum class ProductKind : std::uint8_t { tiled, gemv, dot, vnni, onednn, onednn_large, scalar };
+enum class ProductKind : std::uint8_t { tiled, gemv, dot, vnni, onednn, scalar };
 
 template <class T>
 PackedMatrix<T> as_packed(const Matrix<T>& m) {
   return {m.data, m.rows, m.columns, m.row_stride, m.column_stride};
-}
-
-template <class T>
-bool is_large(const Matrix<T>& a, const Matrix<T>& b) {
-  return a.rows >= large && b.columns >= large && a.columns >= large / 2;
 }
 
 template <class T>
@@ -89,8 +66,9 @@ double multiplications_of(const Matrix<T>& a, const Matrix<T>& b) {
 // Few rows or columns are multiplied in place. T: the type of the sums.
 template <class T, class S>
 ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b) {
-  bool many = a.rows > most_dot_rows || (b.column_stride == 1 && a.rows > SkinnyProduct<T>::most_rows);
-  if (many && b.columns <= most_dot_columns && a.column_stride == 1 && a.columns >= 32) return ProductKind::dot;
+  if (SkinnyProduct<T>::is_narrow(a.columns, b.columns) && (b.column_stride == 1 || b.row_stride == 1))
+    return ProductKind::dot;
+  // Both give one order of terms, whatever the number of rows.
   if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
   // A short column does not fill a vector.
   return b.row_stride == 1 && a.rows <= (a.columns >= 32 ? most_dot_rows : 2) ? ProductKind::dot : ProductKind::tiled;
@@ -108,10 +86,6 @@ ProductKind kind_of(const Matrix<T>& a, const Matrix<T>& b) {
     if (kind != ProductKind::tiled) return kind;
     return as_packed(a).is_readable() && as_packed(b).is_readable() ? ProductKind::onednn : ProductKind::tiled;
   } else if constexpr (std::is_floating_point_v<T>) {
-    if constexpr (std::is_same_v<T, float> && onednn_may_divide)
-      if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
-          as_packed(b).is_readable() && can_multiply_large())
-        return ProductKind::onednn_large;
     return skinny_or_tiled<T>(a, b);
   } else {
     return skinny_or_tiled<float>(a, b);
@@ -181,8 +155,6 @@ void multiply_part(ProductKind kind, T* c, std::int64_t c_stride, const Matrix<T
   } else if constexpr (std::is_integral_v<T>) {
     multiply_integers(c, c_stride, a, b);
   } else if constexpr (std::is_floating_point_v<T>) {
-    if constexpr (std::is_same_v<T, float>)
-      if (kind == ProductKind::onednn_large) return multiply_large(c, c_stride, as_packed(a), as_packed(b), adds);
     if (kind == ProductKind::gemv) return SkinnyProduct<T>::multiply(c, c_stride, a, b, adds);
     if (kind == ProductKind::dot) return SkinnyProduct<T>::multiply_by_dots(c, c_stride, a, b, adds);
     Gemm<T>::multiply(c, c_stride, a, b, adds);
@@ -217,8 +189,7 @@ template <class T>
 double cost_of(ProductKind kind, double rows, double multiplications) {
   switch (kind) {
     case ProductKind::vnni:
-    case ProductKind::onednn:
-    case ProductKind::onednn_large: return multiplications / 8;
+    case ProductKind::onednn: return multiplications / 8;
     case ProductKind::scalar: return multiplications * 16;
     // Products of few rows are memory-bound.
     default: return multiplications * (rows <= 4 ? 8 : 1) * (sizeof(T) == 8 ? 2 : 1);
@@ -319,8 +290,7 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
   double cost =
       cost_of<T>(kind, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
   if (out.rank == 2) {
-    if (cost < parallel_cost || kind == ProductKind::onednn_large)
-      return product.of_rows(out.as<T>(), left, right, 0, rows);
+    if (cost < parallel_cost) return product.of_rows(out.as<T>(), left, right, 0, rows);
   }
   std::int64_t matrices = out.numel / area;
   std::int64_t together_rows = 64, together_columns = 64;
@@ -345,7 +315,7 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
       by_rows ? product.of_rows(c, x, y, from, count) : product.of_columns(c, x, y, from, count);
     }
   };
-  if (kind == ProductKind::onednn_large || cost * static_cast<double>(matrices) < parallel_cost)
+  if (cost * static_cast<double>(matrices) < parallel_cost)
     work(0, jobs);
   else
     parallel_for(jobs,
@@ -363,7 +333,7 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
     return;
   }
   // A column is a row of the transposed product.
-  bool swaps = right.columns == 1 && left.rows != 1;
+  bool swaps = right.columns == 1;
   if (swaps) {
     Matrix<T> row = right.transposed();
     right = left.transposed();
@@ -372,6 +342,8 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
   // A row times a column is the dot that it would be among several rows.
   if (right.columns == 1 && right.row_stride == 1) right.column_stride = right.rows;
   ProductKind kind = kind_of(left, right);
+  // These columns are the rows of a.
+  if (swaps && kind == ProductKind::dot && right.row_stride != 1) kind = ProductKind::gemv;
   Product<T> product{kind, adds, right.columns};
   if constexpr (std::is_floating_point_v<T>)
     if (version_of_b.number != 0 && out.rank == 2 && !swaps) {
@@ -409,7 +381,7 @@ class RoundedWeight {
     if (out.numel == 0) return;
     Matrix<float> left = matrix_of<float>(x);
     ProductKind kind = left.columns == 0 || weight_.columns == 1 ? ProductKind::scalar : kind_of(left, weight_);
-    if (kind == ProductKind::gemv || (kind == ProductKind::dot && weight_.row_stride == 1))
+    if (kind == ProductKind::gemv || kind == ProductKind::dot)
       return run_product(Product<float, H>{kind, false, weight_.columns}, out, x, W, left, halves());
     if (kind == ProductKind::tiled && version_.number != 0 && PackedProduct<float>::pays(left.rows, weight_))
       if (const float* packed = tiles())

@@ -32,16 +32,9 @@ class SkinnyProduct {
 
   /// c = or += a b, for at most `most_rows` rows and contiguous rows of b; `c_stride` is the leading dimension of c.
   static void multiply(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
-    // So narrow a product has too few sums to keep the processor busy, and is never divided among threads.
-    bool split = a.rows == 1 && b.columns <= 2 * lanes;
     for (std::int64_t k = 0; k < a.columns; k += Product::depth_block) {
       std::int64_t depth = std::min(Product::depth_block, a.columns - k);
-      Matrix<T> left = a.part(0, a.rows, k, depth);
-      Matrix<B> right = b.part(k, depth, 0, b.columns);
-      if (split)
-        (b.columns <= lanes ? strip<1, 1, 4> : strip<1, 2, 4>)(left, right, c, c_stride, adds || k > 0);
-      else
-        by_strips[a.rows - 1](left, right, c, c_stride, adds || k > 0);
+      by_strips[a.rows - 1](a.part(0, a.rows, k, depth), b.part(k, depth, 0, b.columns), c, c_stride, adds || k > 0);
     }
   }
 
@@ -50,17 +43,26 @@ class SkinnyProduct {
     by_strips[a.rows - 1](a, b, c, c_stride, adds);
   }
 
-  /// c = or += a b, for any number of rows; columns of b that are not contiguous are copied. `c_stride` is the leading
-  /// dimension of c.
+  /// Returns true if all products of this depth and number of columns are those of multiply_by_dots, whatever their number of
+  /// rows: tiles and strips would compute with zeros above all, or have too few sums to keep the processor busy.
+  static bool is_narrow(std::int64_t depth, std::int64_t columns) {
+    return columns <= std::min(2 * lanes, 32) && depth >= std::max<std::int64_t>(16, 4 * columns);
+  }
+
+  /// c = or += a b, for any number of rows; few are multiplied one by one where rows of b are contiguous, else columns of b
+  /// that are not are copied. `c_stride` is the leading dimension of c.
   static void multiply_by_dots(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
     if (b.row_stride != 1) {
-      CachedSpace<B> columns(b.rows * b.columns);
-      for (std::int64_t j = 0; j < b.columns; ++j)
-        for (std::int64_t k = 0; k < b.rows; ++k) columns.get()[j * b.rows + k] = *b.at(k, j);
-      return multiply_by_dots(c, c_stride, a, {columns.get(), b.rows, b.columns, 1, b.rows}, adds);
+      if (b.column_stride == 1 && a.rows <= most_single_rows) return multiply_single_rows(c, c_stride, a, b, adds);
+      std::int64_t step = (b.rows + lanes - 1) / lanes * lanes;
+      CachedSpace<B> columns(step * b.columns);
+      for (std::int64_t j = 0; j < b.columns; ++j) {
+        B* to = columns.get() + j * step;
+        for (std::int64_t k = 0; k < b.rows; ++k) to[k] = *b.at(k, j);
+        std::fill(to + b.rows, to + step, B());
+      }
+      return multiply_by_dots(c, c_stride, a, {columns.get(), b.rows, b.columns, 1, step}, adds);
     }
-    // The packed rows stay in the second-level cache, and a thread keeps no more memory than that.
-    constexpr std::int64_t longest = 1 << 14;
     std::int64_t groups = (a.rows + rows_together - 1) / rows_together;
     for (std::int64_t group = 0; group < groups; ++group) {
       std::int64_t row = a.rows * group / groups, rows = a.rows * (group + 1) / groups - row;
@@ -95,19 +97,17 @@ class SkinnyProduct {
   static constexpr std::int64_t rows_ahead = 8;
 
   /// A strip of vectors of columns, of which the last may be partial.
-  template <int rows, int vectors, int chains>
+  template <int rows, int vectors>
   static void strip(const Matrix<T>& a, const Matrix<B>& b, T* c, std::int64_t c_stride, bool adds) {
     const std::int64_t last = b.columns - (vectors - 1) * lanes;
-    Raw sums[chains][rows][vectors];
+    Raw sums[rows][vectors];
 #pragma GCC unroll 4
-    for (int chain = 0; chain < chains; ++chain)
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r)
+    for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
-        for (int v = 0; v < vectors; ++v) sums[chain][r][v] = V(0).raw;
+      for (int v = 0; v < vectors; ++v) sums[r][v] = V(0).raw;
     const T* from_a = a.data;
     const B* from_b = b.data;
-    auto step = [&](int chain) {
+    for (std::int64_t k = 0; k < b.rows; ++k) {
       if constexpr (is_half_v<B>) fetch(from_b + rows_ahead * b.row_stride, vectors * lanes);
       Raw factors[rows];
 #pragma GCC unroll 4
@@ -116,22 +116,16 @@ class SkinnyProduct {
       for (int v = 0; v < vectors; ++v) {
         V x = v < vectors - 1 ? load(from_b + v * lanes) : load(from_b + v * lanes, last);
 #pragma GCC unroll 4
-        for (int r = 0; r < rows; ++r) sums[chain][r][v] = hn::MulAdd(factors[r], x.raw, sums[chain][r][v]);
+        for (int r = 0; r < rows; ++r) sums[r][v] = hn::MulAdd(factors[r], x.raw, sums[r][v]);
       }
       from_a += a.column_stride;
       from_b += b.row_stride;
-    };
-    std::int64_t k = 0;
-    for (; k + chains <= b.rows; k += chains)
-#pragma GCC unroll 4
-      for (int chain = 0; chain < chains; ++chain) step(chain);
-    for (; k < b.rows; ++k) step(0);
+    }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) {
-        V sum = sums[0][r][v];
-        if constexpr (chains == 4) sum = (sum + V(sums[1][r][v])) + (V(sums[2][r][v]) + V(sums[3][r][v]));
+        V sum = sums[r][v];
         T* to = c + r * c_stride + v * lanes;
         if (v < vectors - 1)
           (adds ? V::load(to) + sum : sum).store(to);
@@ -155,7 +149,7 @@ class SkinnyProduct {
    private:
     template <int vectors>
     struct OfVectors {
-      static constexpr auto run = strip<rows, vectors, 1>;
+      static constexpr auto run = strip<rows, vectors>;
     };
     static constexpr auto kernels = table<most, OfVectors>();
   };
@@ -183,9 +177,96 @@ class SkinnyProduct {
   };
   static constexpr auto by_dots = table<rows_together, Dots>();
 
+  // The packed rows stay in the second-level cache, and a thread keeps no more memory than that.
+  static constexpr std::int64_t longest = 1 << 14;
   // Pieces of this length of longer columns are summed by themselves, and their sums are added in f64. Pieces of one column are
   // independent sums.
   static constexpr std::int64_t piece = 1024;
+
+  // From this many rows on copies of columns pay.
+  static constexpr std::int64_t most_single_rows = 8;
+
+  /// The products of rows one by one, in the order of `dots`.
+  static void multiply_single_rows(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
+    for (std::int64_t begin = 0; begin < a.columns; begin += longest)
+      for (std::int64_t row = 0; row < a.rows; ++row)
+        for (std::int64_t j = 0; j < b.columns; j += lanes) {
+          std::int64_t depth = std::min(longest, a.columns - begin),
+                       columns = std::min<std::int64_t>(lanes, b.columns - j);
+          multiply_single_row(c + row * c_stride + j, a.part(row, 1, begin, depth), b.part(begin, depth, j, columns),
+                              adds || begin > 0);
+        }
+  }
+  static void multiply_single_row(T* c, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
+    double totals[lanes] = {};
+    T parts[lanes] = {};
+    for (std::int64_t k = 0; k < a.columns; k += piece) {
+      std::int64_t depth = std::min(piece, a.columns - k);
+      add_lane_sums(a.at(0, k), a.column_stride, b.part(k, depth, 0, b.columns), parts);
+      if (a.columns <= piece) break;
+      for (std::int64_t i = 0; i < b.columns; ++i) totals[i] += static_cast<double>(parts[i]);
+    }
+    for (std::int64_t i = 0; i < b.columns; ++i) {
+      T sum = a.columns <= piece ? parts[i] : static_cast<T>(totals[i]);
+      c[i] = adds ? c[i] + sum : sum;
+    }
+  }
+
+  // Instruction sets of wider vectors than 16 bytes do not access what a mask excludes.
+  static constexpr bool is_wide = sizeof(Raw) > 16;
+
+  // The narrowest vectors that hold all columns: loads then cross fewer cache lines.
+  static HWY_INLINE void add_lane_sums(const T* a, std::int64_t a_step, const Matrix<B>& b, T* sums) {
+    if constexpr (std::is_same_v<T, B> && is_wide)
+      if (b.columns <= lanes / 4) return add_lane_sums(hn::CappedTag<T, lanes / 4>(), a, a_step, b, sums);
+    if constexpr (std::is_same_v<T, B> && is_wide)
+      if (b.columns <= lanes / 2) return add_lane_sums(hn::CappedTag<T, lanes / 2>(), a, a_step, b, sums);
+    add_lane_sums(typename V::Tag(), a, a_step, b, sums);
+  }
+  // A vector of columns has a sum for each lane that a vector along a column would have.
+  template <class Tag>
+  static void add_lane_sums(Tag tag, const T* a, std::int64_t a_step, const Matrix<B>& b, T* to) {
+    using Lanes = hn::Vec<Tag>;
+    auto there = hn::FirstN(tag, static_cast<std::size_t>(b.columns));
+    const B* from = b.data;
+    auto next = [&] {
+      const B* row = from;
+      from += b.row_stride;
+      if constexpr (is_half_v<B>) {
+        fetch(row + rows_ahead * b.row_stride, lanes);
+        return load(row, b.columns).raw;
+      } else if constexpr (is_wide) {
+        return hn::MaskedLoad(there, tag, row);
+      } else {
+        return load(row, b.columns).raw;
+      }
+    };
+    Lanes sums[lanes];
+#pragma GCC unroll 16
+    for (int l = 0; l < lanes; ++l) sums[l] = hn::Zero(tag);
+    std::int64_t k = 0;
+    for (; k + lanes <= b.rows; k += lanes)
+#pragma GCC unroll 16
+      for (int l = 0; l < lanes; ++l, a += a_step) sums[l] = hn::MulAdd(hn::Set(tag, *a), next(), sums[l]);
+        // Constant indices keep the sums in registers.
+#pragma GCC unroll 16
+    for (int l = 0; l < lanes; ++l)
+      if (k + l < b.rows) sums[l] = hn::MulAdd(hn::Set(tag, a[l * a_step]), next(), sums[l]);
+    // As added_up and sum_of_blocks add lanes.
+    constexpr int side = Product::square_lanes;
+#pragma GCC unroll 8
+    for (int block = 0; block < lanes; block += side) {
+      Lanes sum = sums[block];
+      if constexpr (side == 2) sum = hn::Add(sum, sums[block + 1]);
+      if constexpr (side == 4) sum = hn::Add(hn::Add(sum, sums[block + 2]), hn::Add(sums[block + 1], sums[block + 3]));
+      sums[block / side] = sum;
+    }
+#pragma GCC unroll 4
+    for (int half = lanes / side / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+      for (int block = 0; block < half; ++block) sums[block] = hn::Add(sums[block], sums[block + half]);
+    hn::StoreU(sums[0], tag, to);
+  }
 
   template <int rows, int columns>
   static HWY_INLINE void dots(const Matrix<T>& a, const B* b, std::int64_t b_stride, T* c, std::int64_t c_stride,
