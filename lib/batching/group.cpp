@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include <reel/batch_invariance.h>
 #include <reel/ops/shape.h>
 
 #include "../core/storage.h"
@@ -177,7 +178,15 @@ bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b) {
 Joining joining_of(const Call& call) {
   // Ops that overwrite, that have no operand, or that make no tensor run at once.
   if (call.inputs.empty() || call.outputs.empty() || call.outputs[0].defined() || call.op.writes_part) return {};
-  return call.op.joining ? call.op.joining(call) : Joining{};
+  Joining joining = call.op.joining ? call.op.joining(call) : Joining{};
+  // Operands are gathered in row-major order, and sums add in the order of memory.
+  if (batch_invariant() && !is_view(call) && !is_elementwise(call.op))
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      if (is_in_order(call.input(static_cast<int>(i)))) continue;
+      if (!has_input(joining.shared, i)) return {};
+      joining.or_stacked = false;
+    }
+  return joining;
 }
 
 GroupKey::GroupKey(const Call& call, const Joining& joining, const Context& context, bool recorded) {

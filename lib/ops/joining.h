@@ -29,13 +29,11 @@ inline Joining by_leading_axes(const Call& call) {
   return {.by = call.input(0).rank > 1 ? Joining::By::rows : Joining::By::stacked};
 }
 
-/// Returns true if the operands' axes are in memory in their own order, as they would be once joined with others: the order
+/// Returns true if an operand's axes are in memory in their own order, as they would be once joined with others: the order
 /// in which sums add depends on it.
+inline bool is_in_order(const Body& x) { return x.contiguous || MemoryOrder(x.dims, x.strides, x.rank).is_logical; }
 inline bool has_logical_order(const Call& call) {
-  return std::ranges::all_of(call.inputs, [](const Tensor* input) {
-    const Body& x = input->body();
-    return x.contiguous || MemoryOrder(x.dims, x.strides, x.rank).is_logical;
-  });
+  return std::ranges::all_of(call.inputs, [](const Tensor* input) { return is_in_order(input->body()); });
 }
 
 /// For a reduction, whose result has size 1 on the reduced axes: by rows if axis 0 is not reduced.

@@ -159,13 +159,16 @@ TEST_CASE("a row of a product has the same bits alone and among any number of ot
       for (DType dtype : {f32, f64}) {
         CAPTURE(k, n, name_of(dtype));
         Tensor rows = drawn({most, k}, dtype, ++seed), b = drawn({k, n}, dtype, ++seed);
-        Tensor apart = slice(concat({b, b}, 1), 1, 0, n), parameter = copy(b).requires_grad();
+        Tensor apart = slice(concat({b, b}, 1), 1, 0, n), parameter = copy(b).requires_grad(),
+               with_gaps = select(stack({b, b}, -1), -1, 1),
+               backwards = slice(copy(slice(b, 0, -1, -k - 1, -1)), 0, -1, -k - 1, -1);
         Tensor all = matmul(rows, b);
         for (std::int64_t count : {1, 2, 3, 4, 5, 8, 9, 13, 17, 33, 70}) {
           std::int64_t first = (count * 7) % (most - count);
           Tensor some = copy(slice(rows, 0, first, first + count)), expected = slice(all, 0, first, first + count);
           CAPTURE(count);
-          for (const Tensor& right : {b, apart, parameter}) CHECK(same_bits(matmul(some, right), expected));
+          for (const Tensor& right : {b, apart, parameter, with_gaps, backwards})
+            CHECK(same_bits(matmul(some, right), expected));
           Tensor sum = zeros({count, n}, {.dtype = dtype});
           detail::kernels(cpu).matmul_add(sum.body(), some.body(), b.body(), {});
           CHECK(same_bits(sum + 0, expected + 0));

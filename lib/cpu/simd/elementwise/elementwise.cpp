@@ -145,6 +145,22 @@ double only_element(const View& x) {
   return number;
 }
 
+// Frequent exponents give the bits that they give where a single number is the exponent.
+struct PowOfEach {
+  template <class V>
+  V operator()(V a, V b) const {
+    V y = formulas::Pow()(a, b);
+    y = select(b == V(2), formulas::Square()(a), y);
+    y = select(b == V(3), formulas::Cube()(a), y);
+    y = select(b == V(0.5), formulas::RootPower()(a), y);
+    return select(b == V(-1), formulas::Reciprocal()(a), y);
+  }
+};
+template <class Row>
+struct RowOfEach : Row {
+  using Formula = PowOfEach;
+};
+
 // If a single number is the exponent, frequent ones are computed without logarithms.
 template <class Row>
 void pow_kernel(const View& out, const View& a, const View& b) {
@@ -155,7 +171,7 @@ void pow_kernel(const View& out, const View& a, const View& b) {
     if (power == 0.5) return floating_unary<formulas::RootPower, Grain::coarse>(out, a);
     if (power == -1) return floating_unary<formulas::Reciprocal, Grain::coarse>(out, a);
   }
-  binary_loop<Row>(out, a, b);
+  binary_loop<RowOfEach<Row>>(out, a, b);
 }
 
 template <class Row>

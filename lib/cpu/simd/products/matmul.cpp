@@ -3,6 +3,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <reel/batch_invariance.h>
+
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/iteration.h"
 #include "../../../core/threads/parallel.h"
@@ -63,32 +65,42 @@ double multiplications_of(const Matrix<T>& a, const Matrix<T>& b) {
   return static_cast<double>(a.rows * b.columns) * static_cast<double>(a.columns);
 }
 
-// Few rows or columns are multiplied in place. T: the type of the sums.
+// Returns true if a matrix has columns, rather than rows, of elements that are close together.
+template <class S>
+bool lies_by_columns(const Matrix<S>& b) {
+  return b.column_stride != 1 && (b.row_stride == 1 || std::abs(b.row_stride) < std::abs(b.column_stride));
+}
+
+// Few rows or columns are multiplied in place. T: the type of the sums. `swapped`: the columns are the rows of a product with
+// one column.
+//
+// Unless b lies by columns, the order in which an element's terms are added does not depend on the number of rows, nor on gaps:
+// that of SkinnyProduct::multiply is that of tiles.
 template <class T, class S>
-ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b) {
-  if (SkinnyProduct<T>::is_narrow(a.columns, b.columns) && (b.column_stride == 1 || b.row_stride == 1))
-    return ProductKind::dot;
-  // Both give one order of terms, whatever the number of rows.
-  if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
+ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b, bool swapped) {
+  if (!swapped && SkinnyProduct<T>::is_narrow(a.columns, b.columns)) return ProductKind::dot;
+  if (!lies_by_columns(b))
+    return b.column_stride == 1 && a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
   // A short column does not fill a vector.
-  return b.row_stride == 1 && a.rows <= (a.columns >= 32 ? most_dot_rows : 2) ? ProductKind::dot : ProductKind::tiled;
+  bool few_rows = a.rows <= (a.columns >= 32 ? most_dot_rows : 2);
+  return few_rows || batch_invariant() ? ProductKind::dot : ProductKind::tiled;
 }
 
 // The algorithm is chosen from the whole product, so that it does not depend on the division among threads.
 template <class T>
-ProductKind kind_of(const Matrix<T>& a, const Matrix<T>& b) {
+ProductKind kind_of(const Matrix<T>& a, const Matrix<T>& b, bool swapped = false) {
   if constexpr (std::is_integral_v<T>) {
     return ProductKind::scalar;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    ProductKind kind = skinny_or_tiled<float>(a, b);
-    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16()) return kind;
+    ProductKind kind = skinny_or_tiled<float>(a, b, swapped);
+    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16() || batch_invariant()) return kind;
     if (pays_vnni(a, b)) return ProductKind::vnni;
     if (kind != ProductKind::tiled) return kind;
     return as_packed(a).is_readable() && as_packed(b).is_readable() ? ProductKind::onednn : ProductKind::tiled;
   } else if constexpr (std::is_floating_point_v<T>) {
-    return skinny_or_tiled<T>(a, b);
+    return skinny_or_tiled<T>(a, b, swapped);
   } else {
-    return skinny_or_tiled<float>(a, b);
+    return skinny_or_tiled<float>(a, b, swapped);
   }
 }
 
@@ -340,10 +352,8 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
     left = row;
   }
   // A row times a column is the dot that it would be among several rows.
-  if (right.columns == 1 && right.row_stride == 1) right.column_stride = right.rows;
-  ProductKind kind = kind_of(left, right);
-  // These columns are the rows of a.
-  if (swaps && kind == ProductKind::dot && right.row_stride != 1) kind = ProductKind::gemv;
+  if (right.columns == 1) right.column_stride = right.rows * std::max<std::int64_t>(std::abs(right.row_stride), 1) + 1;
+  ProductKind kind = kind_of(left, right, swaps);
   Product<T> product{kind, adds, right.columns};
   if constexpr (std::is_floating_point_v<T>)
     if (version_of_b.number != 0 && out.rank == 2 && !swaps) {
@@ -373,14 +383,15 @@ class RoundedWeight {
  public:
   RoundedWeight(const View& W, ParameterVersion version)
       : weight_(matrix_of<float>(W)),
-        swaps_(weight_.column_stride != 1),
+        swaps_(lies_by_columns(weight_)),
         rows_(swaps_ ? weight_.transposed() : weight_),
         version_(version) {}
 
   void multiply(const View& out, const View& x, const View& W) {
     if (out.numel == 0) return;
     Matrix<float> left = matrix_of<float>(x);
-    ProductKind kind = left.columns == 0 || weight_.columns == 1 ? ProductKind::scalar : kind_of(left, weight_);
+    bool by_copy = left.columns == 0 || weight_.columns == 1 || rows_.column_stride != 1;
+    ProductKind kind = by_copy ? ProductKind::scalar : kind_of(left, weight_);
     if (kind == ProductKind::gemv || kind == ProductKind::dot)
       return run_product(Product<float, H>{kind, false, weight_.columns}, out, x, W, left, halves());
     if (kind == ProductKind::tiled && version_.number != 0 && PackedProduct<float>::pays(left.rows, weight_))

@@ -54,14 +54,19 @@ class SkinnyProduct {
   static void multiply_by_dots(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
     if (b.row_stride != 1) {
       if (b.column_stride == 1 && a.rows <= most_single_rows) return multiply_single_rows(c, c_stride, a, b, adds);
-      std::int64_t step = (b.rows + lanes - 1) / lanes * lanes;
-      CachedSpace<B> columns(step * b.columns);
-      for (std::int64_t j = 0; j < b.columns; ++j) {
-        B* to = columns.get() + j * step;
-        for (std::int64_t k = 0; k < b.rows; ++k) to[k] = *b.at(k, j);
-        std::fill(to + b.rows, to + step, B());
+      // A few at a time, so that they stay in the caches.
+      std::int64_t step = (b.rows + lanes - 1) / lanes * lanes, together = std::max<std::int64_t>((1 << 16) / step, 8);
+      CachedSpace<B> columns(step * std::min(together, b.columns));
+      for (std::int64_t j = 0; j < b.columns; j += together) {
+        Matrix<B> some = b.part(0, b.rows, j, std::min(together, b.columns - j));
+        for (std::int64_t i = 0; i < some.columns; ++i) {
+          B* to = columns.get() + i * step;
+          for (std::int64_t k = 0; k < b.rows; ++k) to[k] = *some.at(k, i);
+          std::fill(to + b.rows, to + step, B());
+        }
+        multiply_by_dots(c + j, c_stride, a, {columns.get(), b.rows, some.columns, 1, step}, adds);
       }
-      return multiply_by_dots(c, c_stride, a, {columns.get(), b.rows, b.columns, 1, step}, adds);
+      return;
     }
     std::int64_t groups = (a.rows + rows_together - 1) / rows_together;
     for (std::int64_t group = 0; group < groups; ++group) {
