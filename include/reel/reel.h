@@ -4,7 +4,6 @@
 /// Eager autograd for C++20: tensors, gradient tapes, devices, errors, and all ops.
 
 #include <reel/autocast.h>
-#include <reel/batch_invariance.h>
 #include <reel/cancellation.h>
 #include <reel/checkpoint.h>
 #include <reel/cuda.h>

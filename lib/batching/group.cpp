@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstring>
 
-#include <reel/batch_invariance.h>
 #include <reel/ops/shape.h>
+#include <reel/threads.h>
 
 #include "../core/storage.h"
 #include "../dispatch/invoke.h"

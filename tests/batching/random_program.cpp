@@ -136,7 +136,7 @@ class Runner {
 };
 
 std::vector<Tensor> second_order(const Program& program, const Parameters& parameters, const BatchOptions& options,
-                                 std::vector<std::string>& texts) {
+                                 Outcome& made) {
   std::vector<Tensor> sources = parameters.all(), first;
   sources.insert(sources.end(), program.inputs.begin(), program.inputs.end());
   Tape tape;
@@ -144,7 +144,7 @@ std::vector<Tensor> second_order(const Program& program, const Parameters& param
   {
     Tape inner;
     for (const Tensor& x : program.inputs) inner.watch(x);
-    Runner runner(program, parameters, options, inner, texts);
+    Runner runner(program, parameters, options, inner, made.texts);
     first = inner.gradient(sum(runner.values()), sources, {.unconnected = Unconnected::zeros});
   }
   Tensor total = zeros({}, {.dtype = f64});
@@ -154,13 +154,13 @@ std::vector<Tensor> second_order(const Program& program, const Parameters& param
 }
 
 std::vector<Tensor> first_order(const Program& program, const Parameters& parameters, const BatchOptions& options,
-                                std::vector<std::string>& texts) {
+                                Outcome& made) {
   std::vector<Tensor> sources = parameters.all();
   sources.insert(sources.end(), program.inputs.begin(), program.inputs.end());
   for (const Tensor& parameter : parameters.all()) parameter.set_grad({});
   Tape tape({.persistent = program.persistent});
   for (const Tensor& x : program.inputs) tape.watch(x);
-  Runner runner(program, parameters, options, tape, texts);
+  Runner runner(program, parameters, options, tape, made.texts);
   if (program.origin == Origin::watched || program.origin == Origin::parameter) sources.push_back(runner.rows());
   Tensor y = runner.values(), total = sum(y) + 0 * sum(parameters.W);
   if (program.has(late_watch))
@@ -172,6 +172,7 @@ std::vector<Tensor> first_order(const Program& program, const Parameters& parame
   Tensor traced = zeros({}, {.dtype = f64});
   for (const Traced& one : tape.traced())
     if (one.gradient.defined()) traced = traced + sum(square(one.gradient));
+  made.values = y;
   found.insert(found.end(), {y, traced, parameters.bias.grad()});
   return found;
 }
@@ -183,7 +184,7 @@ Outcome outcome_of(const Program& program, const Parameters& parameters, const B
   Outcome made;
   made.texts.resize(program.inputs.size() + 1);
   try {
-    made.tensors = (program.second_order ? second_order : first_order)(program, parameters, options, made.texts);
+    made.tensors = (program.second_order ? second_order : first_order)(program, parameters, options, made);
     return made;
   } catch (const Error& error) {
     Uncounted uncounted;

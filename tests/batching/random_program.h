@@ -135,6 +135,7 @@ class Run {
 /// The outcome of a run: results, gradients, and texts of errors and of the examples.
 struct Outcome {
   std::vector<reel::Tensor> tensors;
+  reel::Tensor values;  ///< the results alone; undefined at second order
   std::vector<std::string> texts;
 };
 

@@ -1,5 +1,5 @@
-#include <reel/batch_invariance.h>
 #include <reel/batching.h>
+#include <reel/threads.h>
 
 #include <cmath>
 #include <map>
@@ -12,7 +12,6 @@
 #include "catch.h"
 #include "core/op.h"
 #include "ops/registry.h"
-#include "ops/table/layouts.h"
 #include "ops/table/row_checks.h"
 
 // Every row of the op table in several examples at once: equal to examples that run one after the other.
@@ -235,7 +234,7 @@ TEST_CASE("values are equal to the bit alone and in any batch, in every layout")
           Case given = make_case(row, dtype, common);
           CAPTURE(row.name, name_of(dtype), invariant, static_cast<int>(common));
           CHECK(fault_of(given) == "");
-          for (const Layout& layout : layouts) {
+          for (const InputLayout& layout : input_layouts) {
             if (!invariant && is_product && layout.name == "transposed") continue;
             CAPTURE(layout.name);
             Case other = given;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,5 +37,46 @@ std::string gradient_fault(const Row& row);
 std::string second_order_fault(const Row& row);
 /// Compares f32 gradients with those in f64.
 std::string narrow_gradient_fault(const Row& row);
+
+/// How a tensor of equal values is laid out in memory.
+struct InputLayout {
+  std::string name;
+  reel::Tensor (*apply)(const reel::Tensor& x);
+};
+
+inline reel::Shape reversed_axes(const reel::Tensor& x) {
+  reel::Shape axes;
+  for (int i = x.rank(); i-- > 0;) axes.push_back(i);
+  return axes;
+}
+
+/// The filling of memory that must not be read.
+inline reel::Tensor poison(const reel::Tensor& x) { return reel::full(x.shape(), NAN, {.dtype = x.dtype()}); }
+
+inline reel::Tensor backwards(const reel::Tensor& x) {
+  return reel::slice(x, 0, -1, std::numeric_limits<std::int64_t>::min(), -1);
+}
+
+inline const InputLayout input_layouts[] = {
+    {"transposed",
+     [](const reel::Tensor& x) {
+       return reel::permute(reel::copy(reel::permute(x, reversed_axes(x))), reversed_axes(x));
+     }},
+    {"every other element",
+     [](const reel::Tensor& x) {
+       return x.rank() == reel::max_rank ? x : reel::select(reel::stack({x, poison(x)}, -1), -1, 0);
+     }},
+    {"every third element, from the second",
+     [](const reel::Tensor& x) {
+       return x.rank() == reel::max_rank ? x : reel::select(reel::stack({poison(x), x, poison(x)}, -1), -1, 1);
+     }},
+    {"inside a larger tensor",
+     [](const reel::Tensor& x) {
+       if (x.rank() == 0) return x;
+       reel::Tensor larger = reel::concat({poison(x), x, poison(x)}, -1);
+       return reel::slice(larger, -1, x.size(-1), 2 * x.size(-1));
+     }},
+    {"backwards", [](const reel::Tensor& x) { return x.rank() == 0 ? x : backwards(reel::copy(backwards(x))); }},
+};
 
 }  // namespace reel_test

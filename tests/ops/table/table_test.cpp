@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "catch.h"
-#include "ops/table/layouts.h"
 #include "ops/table/row_checks.h"
 
 // Every row of the table through every check.
@@ -44,7 +43,7 @@ TEST_CASE("every op gives the same values whatever the layout of its inputs") {
       std::vector<Tensor> inputs = draw_inputs(row, dtype, seed);
       auto expected = row.reference(arrays_of(inputs));
       Tensor plain = row.run(inputs);
-      for (const Layout& layout : layouts) {
+      for (const InputLayout& layout : input_layouts) {
         CAPTURE(row.name, name_of(dtype), layout.name);
         std::vector<Tensor> other;
         for (const Tensor& input : inputs) other.push_back(layout.apply(input));
@@ -142,7 +141,7 @@ TEST_CASE("every gradient is the same whatever the layout of the inputs") {
     std::vector<Tensor> inputs = draw_inputs(row, f64, seed), x = floating_inputs(row, inputs);
     Function f = of_floating_inputs(row, inputs);
     std::vector<Tensor> expected = gradients(f, x);
-    for (const Layout& layout : layouts) {
+    for (const InputLayout& layout : input_layouts) {
       CAPTURE(row.name, layout.name);
       Function laid_out = [&](std::span<const Tensor> given) {
         std::vector<Tensor> other;

@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <reel/batch_invariance.h>
+#include <reel/threads.h>
 
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/iteration.h"
@@ -82,8 +82,8 @@ ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b, bool swapped
   if (!lies_by_columns(b))
     return b.column_stride == 1 && a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
   // A short column does not fill a vector.
-  bool few_rows = a.rows <= (a.columns >= 32 ? most_dot_rows : 2);
-  return few_rows || batch_invariant() ? ProductKind::dot : ProductKind::tiled;
+  bool is_short = a.rows <= (a.columns >= 32 ? most_dot_rows : 2);
+  return is_short || batch_invariant() ? ProductKind::dot : ProductKind::tiled;
 }
 
 // The algorithm is chosen from the whole product, so that it does not depend on the division among threads.

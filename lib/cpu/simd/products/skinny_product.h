@@ -221,16 +221,16 @@ class SkinnyProduct {
   static constexpr bool is_wide = sizeof(Raw) > 16;
 
   // The narrowest vectors that hold all columns: loads then cross fewer cache lines.
-  static HWY_INLINE void add_lane_sums(const T* a, std::int64_t a_step, const Matrix<B>& b, T* sums) {
+  static HWY_INLINE void add_lane_sums(const T* a, std::int64_t a_stride, const Matrix<B>& b, T* sums) {
     if constexpr (std::is_same_v<T, B> && is_wide)
-      if (b.columns <= lanes / 4) return add_lane_sums(hn::CappedTag<T, lanes / 4>(), a, a_step, b, sums);
+      if (b.columns <= lanes / 4) return add_lane_sums(hn::CappedTag<T, lanes / 4>(), a, a_stride, b, sums);
     if constexpr (std::is_same_v<T, B> && is_wide)
-      if (b.columns <= lanes / 2) return add_lane_sums(hn::CappedTag<T, lanes / 2>(), a, a_step, b, sums);
-    add_lane_sums(typename V::Tag(), a, a_step, b, sums);
+      if (b.columns <= lanes / 2) return add_lane_sums(hn::CappedTag<T, lanes / 2>(), a, a_stride, b, sums);
+    add_lane_sums(typename V::Tag(), a, a_stride, b, sums);
   }
   // A vector of columns has a sum for each lane that a vector along a column would have.
   template <class Tag>
-  static void add_lane_sums(Tag tag, const T* a, std::int64_t a_step, const Matrix<B>& b, T* to) {
+  static void add_lane_sums(Tag tag, const T* a, std::int64_t a_stride, const Matrix<B>& b, T* to) {
     using Lanes = hn::Vec<Tag>;
     auto there = hn::FirstN(tag, static_cast<std::size_t>(b.columns));
     const B* from = b.data;
@@ -252,12 +252,12 @@ class SkinnyProduct {
     std::int64_t k = 0;
     for (; k + lanes <= b.rows; k += lanes)
 #pragma GCC unroll 16
-      for (int l = 0; l < lanes; ++l, a += a_step) sums[l] = hn::MulAdd(hn::Set(tag, *a), next(), sums[l]);
+      for (int l = 0; l < lanes; ++l, a += a_stride) sums[l] = hn::MulAdd(hn::Set(tag, *a), next(), sums[l]);
         // Constant indices keep the sums in registers.
 #pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l)
-      if (k + l < b.rows) sums[l] = hn::MulAdd(hn::Set(tag, a[l * a_step]), next(), sums[l]);
-    // As added_up and sum_of_blocks add lanes.
+      if (k + l < b.rows) sums[l] = hn::MulAdd(hn::Set(tag, a[l * a_stride]), next(), sums[l]);
+    // Lanes are added as by added_up and sum_of_blocks.
     constexpr int side = Product::square_lanes;
 #pragma GCC unroll 8
     for (int block = 0; block < lanes; block += side) {

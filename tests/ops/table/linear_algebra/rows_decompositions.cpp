@@ -252,6 +252,7 @@ Row matrix_exp_row(const Shape& shape, double scale) {
               },
           .ulps = ulps,
           .dtypes = dtypes,
+          .reorders = true,
           .attributes = {{"scale", {scale}}}};
 }
 

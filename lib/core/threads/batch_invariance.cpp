@@ -1,4 +1,4 @@
-#include <reel/batch_invariance.h>
+#include <reel/threads.h>
 
 #include <atomic>
 
