@@ -188,7 +188,7 @@ class SkinnyProduct {
   // independent sums.
   static constexpr std::int64_t piece = 1024;
 
-  // From this many rows on copies of columns pay.
+  // Up to this many rows copies of columns do not pay.
   static constexpr std::int64_t most_single_rows = 8;
 
   /// The products of rows one by one, in the order of `dots`.
@@ -249,11 +249,11 @@ class SkinnyProduct {
     Lanes sums[lanes];
 #pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l) sums[l] = hn::Zero(tag);
+    // Constant indices, also of the last terms, keep the sums in registers.
     std::int64_t k = 0;
     for (; k + lanes <= b.rows; k += lanes)
 #pragma GCC unroll 16
       for (int l = 0; l < lanes; ++l, a += a_stride) sums[l] = hn::MulAdd(hn::Set(tag, *a), next(), sums[l]);
-        // Constant indices keep the sums in registers.
 #pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l)
       if (k + l < b.rows) sums[l] = hn::MulAdd(hn::Set(tag, a[l * a_stride]), next(), sums[l]);
