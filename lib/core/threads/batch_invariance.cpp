@@ -5,12 +5,12 @@
 namespace reel {
 namespace {
 
-std::atomic<bool> invariant = false;
+std::atomic<bool> is_invariant = false;
 
 }  // namespace
 
-void set_batch_invariant(bool wanted) { invariant.store(wanted, std::memory_order_relaxed); }
+void set_batch_invariant(bool invariant) { is_invariant.store(invariant, std::memory_order_relaxed); }
 
-bool batch_invariant() { return invariant.load(std::memory_order_relaxed); }
+bool batch_invariant() { return is_invariant.load(std::memory_order_relaxed); }
 
 }  // namespace reel

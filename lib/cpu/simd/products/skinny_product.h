@@ -251,9 +251,10 @@ class SkinnyProduct {
     for (int l = 0; l < lanes; ++l) sums[l] = hn::Zero(tag);
     // Constant indices, also of the last terms, keep the sums in registers.
     std::int64_t k = 0;
-    for (; k + lanes <= b.rows; k += lanes)
+    for (; k + lanes <= b.rows; k += lanes) {
 #pragma GCC unroll 16
       for (int l = 0; l < lanes; ++l, a += a_stride) sums[l] = hn::MulAdd(hn::Set(tag, *a), next(), sums[l]);
+    }
 #pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l)
       if (k + l < b.rows) sums[l] = hn::MulAdd(hn::Set(tag, a[l * a_stride]), next(), sums[l]);
