@@ -65,7 +65,7 @@ class ShortRows {
   /// The sums of the rows by add(sum, i) for each element i, in the order of add_piece and sum_of_lanes.
   template <class Add>
   V add(Add add) const {
-    typename V::Raw sums[count];
+    typename V::Raw sums[count] = {};
     std::int64_t used = std::min(count, length_);
     for (std::int64_t l = 0; l < used; ++l) {
       V four[4] = {V(0), V(0), V(0), V(0)};
