@@ -45,7 +45,7 @@ bool may_round_twice(float single, From x) {
   auto bits = std::bit_cast<std::uint32_t>(single), magnitude = bits & 0x7fffffff;
   bool is_lost = magnitude < 0x00800000 && x != 0;
   if constexpr (std::is_same_v<To, BFloat16>) return is_lost || (bits & 0xffff) == 0x8000;
-  float halves = std::min(std::abs(single) * 0x1p25f, 0x1p11f);  // of the smallest f16
+  float halves = std::min(0x1p11f, std::abs(single) * 0x1p25f);  // of the smallest f16; NaN is none
   auto whole = static_cast<std::int32_t>(halves);
   bool between = halves < 0x1p11f ? static_cast<float>(whole) == halves && (whole & 1) : (bits & 0x1fff) == 0x1000;
   return is_lost || between;
