@@ -97,7 +97,7 @@ void keep(std::optional<std::monostate>& result, F&& function) {
 /// examples.
 ///
 /// On the CPU an example's results in f32 and f64 are equal to the bit to those that it has alone, but for products by a
-/// transposed weight; `set_batch_invariant(true)` makes all of them so. Gradients are sums over examples, which may differ
+/// transposed matrix; `set_batch_invariant(true)` makes all of them so. Gradients are sums over examples, which may differ
 /// by rounding.
 ///
 /// Each example draws its random numbers from a stream of its own, which does not depend on `in_flight`. Scopes that an

@@ -284,6 +284,22 @@ TEST_CASE("windows farther apart than x is long are no reason to take much memor
   CHECK(tape.gradient(y, line).to_vector<double>() == std::vector<double>{1, 0, 0, 0});
 }
 
+TEST_CASE("an image of few positions has the bits among many that it has alone") {
+  for (DType dtype : {f32, f64})
+    for (std::int64_t size : {3, 4, 5})
+      for (std::int64_t channels : {16, 64, 128}) {
+        CAPTURE(name_of(dtype), size, channels);
+        manual_seed(static_cast<std::uint64_t>(size * channels));
+        Tensor w = randn({channels, channels, 3, 3}, {.dtype = dtype}),
+               x = randn({40, channels, size, size}, {.dtype = dtype});
+        Tensor y = conv2d(x, w), back = conv_transposed2d(x, w);
+        for (std::int64_t count : {1, 2, 7, 20}) {
+          CHECK(same_bits(conv2d(slice(x, 0, 0, count), w), slice(y, 0, 0, count)));
+          CHECK(same_bits(conv_transposed2d(slice(x, 0, 0, count), w), slice(back, 0, 0, count)));
+        }
+      }
+}
+
 TEST_CASE("convolutions refuse what does not fit") {
   Tensor x = of({2, 4, 6, 6}), w = of({6, 4, 3, 3}), v = of({4, 6, 3, 3});
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();

@@ -1,6 +1,7 @@
 #include <reel/reel.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "catch.h"
 #include "ops/bad_input.h"
@@ -221,6 +222,18 @@ TEST_CASE("least squares of a batch, some of whose matrices lack full rank, are 
         CHECK(furthest(gradient(at), own.gradient(sum(matmul(pinv(each[i], tolerance), right)), each[i])) <=
               1e-10 * max(abs(gradient(at))).item() + 1e-300);
       }
+    }
+  }
+}
+
+TEST_CASE("an exponent in a tensor gives what a plain number gives") {
+  for (DType dtype : {f32, f64, bf16, f16}) {
+    Tensor x = to(concat({randn({40}) * 3, tensor({0.f, -0.f, HUGE_VALF, -HUGE_VALF, NAN})}), dtype);
+    for (double power : {2.0, 3.0, 0.5, -1.0}) {
+      CAPTURE(name_of(dtype), power);
+      std::vector<double> each = to(pow(x, full(x.shape(), power, {.dtype = dtype})), f64).to_vector<double>(),
+                          expected = to(pow(x, power), f64).to_vector<double>();
+      CHECK(std::memcmp(each.data(), expected.data(), each.size() * sizeof(double)) == 0);
     }
   }
 }

@@ -280,12 +280,22 @@ TEST_CASE("a short row or channel has the bits among many that it has alone") {
         return batch_norm(batch, scales, shifts, mean, variance, {.training = true});
       };
       Tensor batch = length > 1 ? train(channels, scale, shift) : Tensor();
+      auto gradient = [&](const Tensor& rows, auto norm) {
+        Tape tape;
+        tape.watch(rows);
+        return tape.gradient(sum(norm(rows) * (rows - 99.5)), rows);
+      };
+      auto by_layer = [&](const Tensor& rows) { return layer_norm(rows, {length}, w, b); };
+      auto by_rms = [&](const Tensor& rows) { return rms_norm(rows, {length}, w); };
+      Tensor layer_gradient = gradient(x, by_layer), rms_gradient = gradient(x, by_rms);
       for (std::int64_t row = 0; row < count; ++row) {
         CAPTURE(row);
         auto part = [&](const Tensor& of, int axis = 0) { return copy(slice(of, axis, row, row + 1)); };
         CHECK(same_bits(part(layer), layer_norm(part(x), {length}, w, b)));
         CHECK(same_bits(part(plain), layer_norm(part(x), {length})));
         CHECK(same_bits(part(rms), rms_norm(part(x), {length}, w)));
+        CHECK(same_bits(part(layer_gradient), gradient(part(x), by_layer)));
+        CHECK(same_bits(part(rms_gradient), gradient(part(x), by_rms)));
         CHECK(same_bits(part(groups, 1), group_norm(reshape(part(x), {1, 1, length}), 1, part(scale), part(shift))));
         if (length > 1) CHECK(same_bits(part(batch, 1), train(part(channels, 1), part(scale), part(shift))));
       }

@@ -262,7 +262,7 @@ TEST_CASE("the average of a whole plane is that of its elements") {
     }
 }
 
-TEST_CASE("averages of short rows have the bits among many that they have alone") {
+TEST_CASE("averages and largest numbers of short rows have the bits among many that they have alone") {
   constexpr std::uint64_t seed = 11;
   CAPTURE(seed);
   manual_seed(seed);
@@ -274,9 +274,17 @@ TEST_CASE("averages of short rows have the bits among many that they have alone"
         CAPTURE(name_of(dtype), width, padding);
         Tensor x = randn({41, 1, width}, {.dtype = dtype});
         AveragePoolOptions options{.stride = 2, .padding = padding};
-        Tensor y = avg_pool1d(x, window, options);
-        for (std::int64_t i = 0; i < 41; ++i)
-          CHECK(equal_arrays(slice(y, 0, i, i + 1), avg_pool1d(slice(x, 0, i, i + 1), window, options)));
+        Tensor y = avg_pool1d(where(x > 2.5, 0.0, x), window, options);
+        x = where(x > 2.5, NAN, x);  // one in a hundred
+        Tensor most = max_pool1d(x, window, {.stride = 2, .padding = padding}),
+               apart = max_pool1d(x, window, {.stride = 3, .padding = padding});
+        for (std::int64_t i = 0; i < 41; ++i) {
+          Tensor row = slice(x, 0, i, i + 1);
+          CHECK(equal_arrays(slice(y, 0, i, i + 1), avg_pool1d(where(row == row, row, 0.0), window, options)));
+          CHECK(equal_arrays(slice(most, 0, i, i + 1), max_pool1d(row, window, {.stride = 2, .padding = padding})));
+          CHECK(equal_arrays(slice(apart, 0, i, i + 1), max_pool1d(row, window, {.stride = 3, .padding = padding})));
+        }
+        x = where(x == x, x, 0.0);
         Tensor adaptive = adaptive_avg_pool1d(x, window);
         CHECK(equal_arrays(slice(adaptive, 0, 40), adaptive_avg_pool1d(slice(x, 0, 40), window)));
       }

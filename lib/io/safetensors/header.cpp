@@ -271,7 +271,8 @@ Header parsed(std::string_view text, std::uint64_t elements) {
   if (std::size_t zero = text.find('\0'); zero != text.npos)
     refuse("has a header that is no valid JSON in UTF-8 at byte {}", zero + 1);
   Listener listener;
-  nlohmann::json::sax_parse(text.begin(), text.end(), &listener);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &listener))
+    refuse("has a header that is no valid JSON in UTF-8");
   check_places(listener.header.tensors, elements);
   return std::move(listener.header);
 }

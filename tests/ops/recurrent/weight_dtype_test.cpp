@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "ops/bad_input.h"
+#include "ops/recurrent/weight_product.h"
 #include "ops/table/table.h"
 #include "rounded.h"
 
@@ -201,6 +202,27 @@ void check_equal_bits(const std::vector<Tensor>& found, const std::vector<Tensor
 }
 
 }  // namespace
+
+TEST_CASE("a product by a rounded weight has the bits of one by its copy, for few columns and any rows") {
+  std::uint64_t seed = 0;
+  for (DType half : {bf16, f16})
+    for (std::int64_t k : {16, 40, 300})
+      for (std::int64_t n : {1, 3, 8, 20, 32}) {
+        Generator generator(++seed);
+        Tensor W = randn({k, n}, {.generator = &generator}), x = randn({40, k}, {.generator = &generator});
+        for (const Tensor& weight :
+             {W, copy(W).requires_grad(), transpose(copy(transpose(W))), select(stack({W, W}, -1), -1, 1)}) {
+          Tensor expected = matmul(x, to(to(weight, half), f32));
+          for (std::int64_t rows : {1, 3, 8, 9, 40}) {
+            CAPTURE(name_of(half), k, n, rows, to_string(weight.strides()));
+            Tensor some = slice(x, 0, 0, rows), rounded = to(to(weight, half), f32);
+            CHECK(same_bits(detail::weight_product(some, weight, half, Location::here()), matmul(some, rounded)));
+            if (weight.strides()[0] > weight.strides()[1] || n == 1)
+              CHECK(same_bits(matmul(some, rounded), slice(expected, 0, 0, rows)));
+          }
+        }
+      }
+}
 
 TEST_CASE("nets with rounded weights have the results and gradients of rounded weights in f64") {
   CAPTURE(seed);

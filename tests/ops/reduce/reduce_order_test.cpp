@@ -170,6 +170,33 @@ TEST_CASE("the bits of a sum depend on neither strides nor outer axes") {
   }
 }
 
+TEST_CASE("products and places of the largest of lines of any length are those of the same lines with gaps") {
+  std::mt19937_64 random(7);
+  for (DType dtype : {f32, f64, bf16, i64})
+    for (std::int64_t length : {1, 2, 15, 16, 17, 63, 64, 65, 100, 1000, 4095, 4096, 4097, 9000, 300'001}) {
+      CAPTURE(name_of(dtype), length);
+      std::int64_t rows = length > 1000 ? 2 : 5;
+      std::vector<double> numbers(static_cast<std::size_t>(rows * length));
+      for (double& x : numbers)
+        x = static_cast<double>(static_cast<std::int64_t>(random() % 9) - 4) / 4 + (random() % 2 ? 1 : -1);
+      if (dtype != i64) numbers[random() % numbers.size()] = NAN;
+      Tensor x = to(reshape(tensor(numbers), {rows, length}), dtype), apart = select(stack({x, x}, -1), -1, 1);
+      CHECK(same_bits(prod(x, {1}), prod(apart, {1})));
+      std::vector<double> read = to(x, f64).to_vector<double>();
+      for (bool largest : {false, true}) {
+        Tensor found = largest ? argmax(x, 1) : argmin(x, 1);
+        CHECK(same_bits(found, largest ? argmax(apart, 1) : argmin(apart, 1)));
+        for (std::int64_t row = 0; row < rows; ++row) {
+          const double* line = read.data() + row * length;
+          std::int64_t best = 0;
+          for (std::int64_t k = 1; k < length && !std::isnan(line[best]); ++k)
+            if (std::isnan(line[k]) || (largest ? line[k] > line[best] : line[k] < line[best])) best = k;
+          CHECK(found(row).item<std::int64_t>() == best);
+        }
+      }
+    }
+}
+
 TEST_CASE("elementwise ops on operands in several orders of axes compute each element") {
   INFO("seed " << seed);
   std::mt19937 random(seed);

@@ -156,9 +156,9 @@ void forward(const View& out, const View& x, const View& w, const View* bias, co
   T* matrix_of_columns = scratch_of<T>(rows * positions, 0);
   columns.fill(matrix_of_columns);
   T* sums = scratch_of<T>(out.numel, 1);
-  matmul(matrix(sums, out.dtype, {channels, positions}, {positions, 1}),
-         matrix(w.data, out.dtype, {channels, rows}, {rows, 1}),
-         matrix(matrix_of_columns, out.dtype, {rows, positions}, {positions, 1}), {});
+  matmul_columns(matrix(sums, out.dtype, {channels, positions}, {positions, 1}),
+                 matrix(w.data, out.dtype, {channels, rows}, {rows, 1}),
+                 matrix(matrix_of_columns, out.dtype, {rows, positions}, {positions, 1}));
   for_each_image(images_of<T>(out, false), [&](T* to, std::int64_t at, std::int64_t channel, std::int64_t size) {
     T shift = bias ? bias->as<T>()[channel * bias->strides[0]] : T(0);
     for (std::int64_t k = 0; k < size; ++k) to[k] = sums[at + k] + shift;
@@ -171,9 +171,9 @@ void backward_data(const View& out, const View& d, const View& w, const View* bi
   std::int64_t rows = columns.rows(), positions = columns.positions(), channels = w.dims[0];
   const T* gradients = by_channels<T>(d);
   T* matrix_of_columns = scratch_of<T>(rows * positions, 0);
-  matmul(matrix(matrix_of_columns, out.dtype, {rows, positions}, {positions, 1}),
-         matrix(w.data, out.dtype, {rows, channels}, {1, rows}),
-         matrix(gradients, out.dtype, {channels, positions}, {positions, 1}), {});
+  matmul_columns(matrix(matrix_of_columns, out.dtype, {rows, positions}, {positions, 1}),
+                 matrix(w.data, out.dtype, {rows, channels}, {1, rows}),
+                 matrix(gradients, out.dtype, {channels, positions}, {positions, 1}));
   for_each_image(images_of<T>(out, false), [&](T* to, std::int64_t, std::int64_t channel, std::int64_t size) {
     std::fill_n(to, size, bias ? bias->as<T>()[channel * bias->strides[0]] : T(0));
   });

@@ -71,14 +71,14 @@ bool lies_by_columns(const Matrix<S>& b) {
   return b.column_stride != 1 && (b.row_stride == 1 || std::abs(b.row_stride) < std::abs(b.column_stride));
 }
 
-// Few rows or columns are multiplied in place. T: the type of the sums. `swapped`: the columns are the rows of a product with
-// one column.
+// Few rows or columns are multiplied in place. T: the type of the sums. `columns_vary`: with the number of examples, as in a
+// product with one column, whose rows are the columns here.
 //
 // Unless b lies by columns, the order in which an element's terms are added does not depend on the number of rows, nor on gaps:
 // that of SkinnyProduct::multiply is that of tiles.
 template <class T, class S>
-ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b, bool swapped) {
-  if (!swapped && SkinnyProduct<T>::is_narrow(a.columns, b.columns)) return ProductKind::dot;
+ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b, bool columns_vary) {
+  if (!columns_vary && SkinnyProduct<T>::is_narrow(a.columns, b.columns)) return ProductKind::dot;
   if (!lies_by_columns(b))
     return b.column_stride == 1 && a.rows <= SkinnyProduct<T>::most_rows ? ProductKind::gemv : ProductKind::tiled;
   // A short column does not fill a vector.
@@ -88,19 +88,19 @@ ProductKind skinny_or_tiled(const Matrix<S>& a, const Matrix<S>& b, bool swapped
 
 // The algorithm is chosen from the whole product, so that it does not depend on the division among threads.
 template <class T>
-ProductKind kind_of(const Matrix<T>& a, const Matrix<T>& b, bool swapped = false) {
+ProductKind kind_of(const Matrix<T>& a, const Matrix<T>& b, bool columns_vary = false) {
   if constexpr (std::is_integral_v<T>) {
     return ProductKind::scalar;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    ProductKind kind = skinny_or_tiled<float>(a, b, swapped);
+    ProductKind kind = skinny_or_tiled<float>(a, b, columns_vary);
     if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16() || batch_invariant()) return kind;
     if (pays_vnni(a, b)) return ProductKind::vnni;
     if (kind != ProductKind::tiled) return kind;
     return as_packed(a).is_readable() && as_packed(b).is_readable() ? ProductKind::onednn : ProductKind::tiled;
   } else if constexpr (std::is_floating_point_v<T>) {
-    return skinny_or_tiled<T>(a, b, swapped);
+    return skinny_or_tiled<T>(a, b, columns_vary);
   } else {
-    return skinny_or_tiled<float>(a, b, swapped);
+    return skinny_or_tiled<float>(a, b, columns_vary);
   }
 }
 
@@ -337,7 +337,8 @@ HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const
 }
 
 template <class T>
-void matmul_typed(const View& out, const View& a, const View& b, bool adds, ParameterVersion version_of_b) {
+void matmul_typed(const View& out, const View& a, const View& b, bool adds, ParameterVersion version_of_b,
+                  bool columns_vary = false) {
   if (out.numel == 0) return;
   Matrix<T> left = matrix_of<T>(a), right = matrix_of<T>(b);
   if (left.columns == 0) {
@@ -345,15 +346,16 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
     return;
   }
   // A column is a row of the transposed product.
-  bool swaps = right.columns == 1;
+  bool swaps = right.columns == 1 && !columns_vary;
   if (swaps) {
     Matrix<T> row = right.transposed();
     right = left.transposed();
     left = row;
   }
   // A row times a column is the dot that it would be among several rows.
-  if (right.columns == 1) right.column_stride = right.rows * std::max<std::int64_t>(std::abs(right.row_stride), 1) + 1;
-  ProductKind kind = kind_of(left, right, swaps);
+  if (swaps && right.columns == 1)
+    right.column_stride = right.rows * std::max<std::int64_t>(std::abs(right.row_stride), 1) + 1;
+  ProductKind kind = kind_of(left, right, swaps || columns_vary);
   Product<T> product{kind, adds, right.columns};
   if constexpr (std::is_floating_point_v<T>)
     if (version_of_b.number != 0 && out.rank == 2 && !swaps) {
@@ -471,6 +473,10 @@ void weight_product(const View& out, const View& x, const View& W, DType weight_
 
 void matmul(const View& out, const View& a, const View& b, ParameterVersion version_of_b) {
   with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b, false, version_of_b); });
+}
+
+void matmul_columns(const View& out, const View& a, const View& b) {
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b, false, {}, true); });
 }
 
 void fill_matmul(KernelTable& table) {

@@ -165,19 +165,19 @@ struct RowGradient {
     for_each_piece(length, [&](std::int64_t start, std::int64_t count) {
       const W *gradient = read_piece(d + start, count, left), *here = read_piece(x + start, count, right);
       add_piece<W>(sums, count, [&](Sum<W>(&sum)[2], std::int64_t i, auto load) {
-        V weighted = load(gradient + i) * load(weights + start + i);
-        sum[0].add(weighted);
-        sum[1].add_product(weighted, centre.before(load(here + i)));
+        V given = load(gradient + i), weight = load(weights + start + i);
+        sum[0].add_product(given, weight);
+        sum[1].add_product(given * weight, centre.before(load(here + i)));
       });
     });
     auto n = static_cast<double>(length), scale = static_cast<double>(inverse);
-    V all = V::repeat(static_cast<W>(centred ? sums[0] / n : 0)), factor = V::repeat(inverse);
+    V less = V::repeat(static_cast<W>(centred ? -sums[0] / n : 0)), factor = V::repeat(inverse);
     V slope = V::repeat(static_cast<W>(-sums[1] / n * scale * scale));
     for_each_piece(length, [&](std::int64_t start, std::int64_t count) {
       const W *gradient = read_piece(d + start, count, left), *here = read_piece(x + start, count, right);
       results.put(to + start, count, [&](W* out, auto way) {
         auto each = [&](std::int64_t i, auto load, auto store) {
-          V weighted = load(gradient + i) * load(weights + start + i) - all;
+          V weighted = multiply_add(load(gradient + i), load(weights + start + i), less);
           store(multiply_add(centre.before(load(here + i)), slope, weighted) * factor, out + i);
         };
         for_each_vector<W>(count, each, way);
@@ -210,27 +210,28 @@ void put_short_rows(Results<T>& results, T* to, const T* d, const T* x, const do
   using V = Vector<W>;
   using Rows = ShortRows<W>;
   constexpr std::int64_t count = Rows::count;
-  Rows rows(form.length), weighted(form.length), own_weights(form.length);
+  Rows rows(form.length), given(form.length), own_weights(form.length);
   rows.read(x);
-  weighted.read(d);
+  given.read(d);
   if (own) own_weights.read(weights);
-  for (std::int64_t i = 0; i < form.length; ++i)
-    weighted.set_element(i, weighted.element(i) * (own ? own_weights.element(i) : V::repeat(weights[i])));
+  auto weight = [&](std::int64_t i) { return own ? own_weights.element(i) : V::repeat(weights[i]); };
   rows.map(mean, [](std::int64_t, V away) { return away; });
-  W sums[count] = {}, products[count], inverse[count], slope[count], all[count];
-  if (form.centred) weighted.add([&](V sum, std::int64_t i) { return sum + weighted.element(i); }).store(sums);
-  weighted.add([&](V sum, std::int64_t i) { return multiply_add(weighted.element(i), rows.element(i), sum); })
+  W sums[count] = {}, products[count], inverse[count], slope[count], less[count];
+  if (form.centred)
+    given.add([&](V sum, std::int64_t i) { return multiply_add(given.element(i), weight(i), sum); }).store(sums);
+  given.add([&](V sum, std::int64_t i) { return multiply_add(given.element(i) * weight(i), rows.element(i), sum); })
       .store(products);
   auto n = static_cast<double>(form.length);
   for (std::int64_t l = 0; l < count; ++l) {
     inverse[l] = static_cast<W>(inverse_deviation(variance[l], form.epsilon));
-    all[l] = static_cast<W>(static_cast<double>(sums[l]) / n);
+    less[l] = static_cast<W>(-static_cast<double>(sums[l]) / n);
     auto scale = static_cast<double>(inverse[l]);
     slope[l] = static_cast<W>(-static_cast<double>(products[l]) / n * scale * scale);
   }
-  V slopes = V::load(slope), means = V::load(all), scales = V::load(inverse);
+  V slopes = V::load(slope), shifts = V::load(less), scales = V::load(inverse);
   for (std::int64_t i = 0; i < form.length; ++i)
-    rows.set_element(i, multiply_add(rows.element(i), slopes, weighted.element(i) - means) * scales);
+    rows.set_element(i,
+                     multiply_add(rows.element(i), slopes, multiply_add(given.element(i), weight(i), shifts)) * scales);
   rows.write(to, results);
 }
 
