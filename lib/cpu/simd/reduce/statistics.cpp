@@ -217,9 +217,17 @@ class MagnitudeSums {
       lower.store(to + j);
       if constexpr (has_halves<V> && !std::is_same_v<T, double>) upper.store(to + j + Vector<double>::lanes);
     }
-    for (; j < columns; ++j) {
-      to[j] = 0;
-      for (std::int64_t i = 0; i < count; ++i) to[j] += term(static_cast<double>(rows[i * stride + j]));
+    if constexpr (std::is_same_v<T, double>) {
+      // A partial vector, so that a square is rounded as in a whole one.
+      V sum(0);
+      std::int64_t rest = columns - j;
+      for (std::int64_t i = 0; i < count && rest > 0; ++i) sum = plus_term(V::load(rows + i * stride + j, rest), sum);
+      sum.store(to + j, rest);
+    } else {
+      for (; j < columns; ++j) {
+        to[j] = 0;
+        for (std::int64_t i = 0; i < count; ++i) to[j] += term(static_cast<double>(rows[i * stride + j]));
+      }
     }
   }
 
