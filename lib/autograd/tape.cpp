@@ -155,6 +155,7 @@ Tape::Tape(TapeOptions options, Location where) try : options_(options), list_(*
         "Tape: cannot open inside NoRecord or a hook while an outer tape is open, because that tape would see what "
         "this one records; open it outside",
         context.call_site(where));
+  settle_all(context);
   first_slot_ = list.slot_count();
   opening_epoch_ = list.epoch();
   first_period_ = list.uses().begin_period();
@@ -173,6 +174,7 @@ Tape::~Tape() { Scopes::end(this); }
 TapeList& Tape::usable(const char* function, Location where) const {
   Context& context = detail::context();
   const TapeList& current = *context.tapes;
+  settle_all(context);
   current.scopes().apply_remote_ends(context);
   if (&list_ != &current || !current.scopes().is_open(this)) current.refuse_tape(function, list_, where);
   if (differentiating_)
@@ -186,6 +188,7 @@ void Tape::watch(const Arg& x) {
   with_memory_error("watch", x.location(), [&] {
     const Tensor& tensor = tensor_of("watch", x);
     check_floating("watch", tensor, x.location());
+    settle_uses(tensor, context());
     TapeList& list = usable("watch", x.location());
     check_unused("watch", tensor, x.location());
     list.track("watch", tensor, x.location());
@@ -357,9 +360,15 @@ void Tape::check_unused(const char* function, const Tensor& x, Location where) c
 // A list that was cleared since then has no entries of outer tapes.
 std::uint32_t Tape::first_slot() const { return list_.epoch() == opening_epoch_ ? first_slot_ : 0; }
 
-std::size_t Tape::size() const { return list_.entry_count(); }
+std::size_t Tape::size() const {
+  settle_all(context());
+  return list_.entry_count();
+}
 
-std::size_t Tape::bytes() const { return list_.bytes(); }
+std::size_t Tape::bytes() const {
+  settle_all(context());
+  return list_.bytes();
+}
 
 std::size_t Tape::peak_bytes() const { return list_.peak_bytes(); }
 

@@ -92,22 +92,26 @@ void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& 
   check(options, where);
   Context& context = detail::context();
   std::size_t failed = 0;
+  Scheduler* around = Scheduler::of(context);
+  std::optional<ReportBuilder> own;  // for calls that are delayed, too
   try {
     auto limit = static_cast<std::size_t>(options.in_flight);
-    Scheduler* around = Scheduler::of(context);
     ReportBuilder* report = around ? around->report() : nullptr;
-    std::optional<ReportBuilder> own;
     if (options.report) report = &own.emplace(*options.report, report);
     bool batches = !options.immediate && count > 1;
-    if (batches && around && around->may_suspend(context))
-      return around->run_all(count, function, limit, report, failed);
     if (batches && !context.interceptor)
       return Scheduler(context, options, where).run_all(count, function, limit, report, failed);
-    std::optional<Counter> counter;
-    if (own && !around) counter.emplace(context, *own);
-    ScopedValue<ReportBuilder*> counted(around ? around->report() : report, report);
-    run_immediately(count, function, failed);
+    if (batches && around && around->may_suspend(context)) {
+      around->run_all(count, function, limit, report, failed);
+    } else {
+      std::optional<Counter> counter;
+      if (own && !around) counter.emplace(context, *own);
+      ScopedValue<ReportBuilder*> counted(around ? around->report() : report, report);
+      run_immediately(count, function, failed);
+    }
+    settle_all(context);
   } catch (...) {
+    run_delayed(context);
     rethrow_with_index(failed, where);
   }
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include <reel/ops/shape.h>
 #include <reel/threads.h>
@@ -160,10 +161,12 @@ const OpInfo& batch_for_constants() {
 
 // Moves the calls for which `with` holds behind the first one; returns their number, with the first.
 template <class With>
-std::size_t partition(std::span<Waiting> waiting, With with) {
-  return static_cast<std::size_t>(std::stable_partition(waiting.begin() + 1, waiting.end(),
-                                                        [&](const Waiting& other) { return with(*other.call); }) -
-                                  waiting.begin());
+std::size_t partition(std::span<QueuedCall*> calls, With with) {
+  auto other =
+      std::find_if_not(calls.begin() + 1, calls.end(), [&](const QueuedCall* one) { return with(*one->call); });
+  if (other != calls.end())
+    other = std::stable_partition(other, calls.end(), [&](const QueuedCall* one) { return with(*one->call); });
+  return static_cast<std::size_t>(other - calls.begin());
 }
 
 }  // namespace
@@ -171,13 +174,30 @@ std::size_t partition(std::span<Waiting> waiting, With with) {
 bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b) {
   if (a.is(b) || tapes.outer()) return a.is(b);
   const Body &x = a.body(), &y = b.body();
-  return x.data == y.data && x.storage == y.storage && x.slot == y.slot && x.slot_version == y.slot_version &&
-         a.shape() == b.shape() && a.strides() == b.strides() && is_unknown(tapes, x) && is_unknown(tapes, y);
+  bool alike = x.data == y.data && x.storage == y.storage && x.slot == y.slot && x.slot_version == y.slot_version &&
+               a.shape() == b.shape() && a.strides() == b.strides();
+  if (!alike) return false;
+  std::uint32_t slot = tapes.slot_of(x);
+  return slot != 0 ? slot == tapes.slot_of(y) : is_unknown(tapes, x) && is_unknown(tapes, y);
+}
+
+void fill_pending(Body& pending, const Body& made) {
+  made.storage->references.retain();
+  if (std::exchange(pending.storage, made.storage)->references.release())
+    throw InternalError("batching: a pending tensor was the last owner of its storage");
+  pending.data = made.data;
+  std::copy_n(made.strides, made.rank, pending.extents() + pending.rank);
+  pending.contiguous = made.contiguous;
+  pending.marks = made.marks & (Body::grouped | Body::viewed);
+  pending.slot = made.slot;
+  pending.slot_version = made.slot_version;
+  pending.epoch.store(made.epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 Joining joining_of(const Call& call) {
   // Ops that overwrite, that have no operand, or that make no tensor run at once.
-  if (call.inputs.empty() || call.outputs.empty() || call.outputs[0].defined() || call.op.writes_part) return {};
+  if (call.inputs.empty() || call.outputs.empty() || call.op.writes_part) return {};
+  if (call.outputs[0].defined() && !(call.output().marks & Body::pending)) return {};
   Joining joining = call.op.joining ? call.op.joining(call) : Joining{};
   // Operands are gathered in row-major order, and sums add in the order of memory.
   if (batch_invariant() && !is_view(call) && !is_elementwise(call.op))
@@ -189,77 +209,32 @@ Joining joining_of(const Call& call) {
   return joining;
 }
 
-GroupKey::GroupKey(const Call& call, const Joining& joining, const Context& context, bool recorded) {
-  std::size_t needed = 3 + (call.attribute_bytes.size() + 7) / 8;
-  for (const Tensor* input : call.inputs) needed += 1 + static_cast<std::size_t>(input->body().rank);
-  for (const OutputSpec& spec : call.specs) needed += 1 + static_cast<std::size_t>(spec.rank);
-  if (needed > most) {
-    valid_ = false;
-    return;
-  }
-  std::uint64_t* word = words_;
-  *word++ = reinterpret_cast<std::uintptr_t>(&call.op);
-  *word++ = static_cast<std::uint64_t>(joining.by) | joining.shared << 8 | joining.single << 16 |
-            joining.broadcasts << 24 | recorded << 25 | (context.flags & Context::recording) << 26 |
-            call.inputs.size() << 32;
-  *word++ = static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size();
-  if (!call.attribute_bytes.empty()) {
-    std::size_t count = (call.attribute_bytes.size() + 7) / 8;
-    word[count - 1] = 0;
-    std::memcpy(word, call.attribute_bytes.data(), call.attribute_bytes.size());
-    word += count;
-  }
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const Body& x = call.input(static_cast<int>(i));
-    *word++ = static_cast<std::uint64_t>(x.dtype) | static_cast<std::uint64_t>(x.rank) << 8 |
-              static_cast<std::uint64_t>(static_cast<std::uint16_t>(std::bit_cast<std::uint16_t>(x.device))) << 16;
-    bool by_rows = joining.by == Joining::By::rows && !has_input(joining.shared, i) && !has_input(joining.single, i);
-    for (int axis = by_rows; axis < x.rank; ++axis) *word++ = static_cast<std::uint64_t>(x.dims[axis]);
-  }
-  for (const OutputSpec& spec : call.specs) {
-    *word++ = static_cast<std::uint64_t>(spec.dtype) | static_cast<std::uint64_t>(spec.rank) << 8;
-    for (int axis = joining.by == Joining::By::rows; axis < spec.rank; ++axis)
-      *word++ = static_cast<std::uint64_t>(spec.dims[axis]);
-  }
-  count_ = static_cast<std::size_t>(word - words_);
-}
-
-std::uint64_t GroupKey::hash() const {
-  std::uint64_t hash = 0;
-  for (std::uint64_t word : words()) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 29;
-  }
-  return hash;
-}
-
-std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
-  if (waiting.size() < 2) return waiting.size();
-  const Call& first = *waiting[0].call;
-  const TapeList& tapes = *waiting[0].context->tapes;
+std::size_t Group::choose(const TapeList& tapes, std::span<QueuedCall*> calls, const Joining& joining) {
+  if (calls.size() < 2) return calls.size();
+  const Call& first = *calls[0]->call;
   if (is_view(first)) {
     // Views of one tensor are one view.
     std::size_t alike =
-        partition(waiting, [&](const Call& other) { return is_same(tapes, *other.inputs[0], *first.inputs[0]); });
+        partition(calls, [&](const Call& other) { return is_same(tapes, *other.inputs[0], *first.inputs[0]); });
     if (alike > 1) return alike;
     AdjacentRows run(tapes, first.input(0), rows_in(first.input(0), joining), joining.by == Joining::By::stacked);
     std::size_t count = 1;
-    while (count < waiting.size()) {
-      const Body& next = waiting[count].call->input(0);
+    while (count < calls.size()) {
+      const Body& next = calls[count]->call->input(0);
       if (!run.add(next, rows_in(next, joining))) break;
       ++count;
     }
     return count;
   }
-  if (joining.shared == 0) return waiting.size();
-  std::size_t alike = partition(waiting, [&](const Call& other) {
+  if (joining.shared == 0) return calls.size();
+  std::size_t alike = partition(calls, [&](const Call& other) {
     for (std::size_t i = 0; i < first.inputs.size(); ++i)
       if (has_input(joining.shared, i) && !is_same(tapes, *other.inputs[i], *first.inputs[i])) return false;
     return true;
   });
-  // Calls in one bucket may differ in this, where it depends on the number of their rows.
+  // Calls of one kind may differ in this, where it depends on the number of their rows.
   if (alike > 1 || !joining_of(first).or_stacked) return alike;
-  return partition(waiting, [&](const Call& other) {
+  return partition(calls, [&](const Call& other) {
     if (!joining_of(other).or_stacked) return false;
     for (std::size_t i = 0; i < first.inputs.size(); ++i)
       if (!same_form(other.input(static_cast<int>(i)), first.input(static_cast<int>(i)), false)) return false;
@@ -267,8 +242,8 @@ std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
   });
 }
 
-Group::Group(Context& context, std::span<const Waiting> calls, const Joining& joining, JoinedParts& before)
-    : context_(context), calls_(calls), joining_(joining), before_(before), first_(*calls[0].call) {
+Group::Group(Context& context, std::span<QueuedCall* const> calls, const Joining& joining, JoinedParts& before)
+    : context_(context), calls_(calls), joining_(joining), before_(before), first_(*calls[0]->call) {
   if (joining.shared != 0)
     for (std::size_t i = 0; i < first_.inputs.size(); ++i)
       if (is_shared(i) && !is_same(*context_.tapes, input(1, i), input(0, i))) {
@@ -277,7 +252,7 @@ Group::Group(Context& context, std::span<const Waiting> calls, const Joining& jo
       }
   starts_.reserve(calls.size() + 1);
   starts_.push_back(0);
-  for (const Waiting& one : calls) starts_.push_back(starts_.back() + (stacked() ? 1 : rows_of(*one.call)));
+  for (const QueuedCall* one : calls) starts_.push_back(starts_.back() + (stacked() ? 1 : rows_of(*one->call)));
   division_ = RowDivision::attributes(starts_, stacked());
 }
 
@@ -344,43 +319,49 @@ Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
   return whole;
 }
 
-// Only now: a call that is refused has used nothing.
+// Only now: a call that is refused has used nothing. The uses are the examples' own, not the group's.
 void Group::record_uses() {
-  for (const Waiting& one : calls_) context_.tapes->record_uses(*one.context, *one.call);
+  FlagScope own(context_, Context::grouped, false);
+  NamedCaller caller(context_, {});
+  for (const QueuedCall* one : calls_) {
+    caller.rename(one->where);
+    context_.tapes->record_uses(context_, *one->call);
+  }
 }
 
 void Group::fill_outputs(std::span<Tensor> joined) {
   std::size_t count = calls_.size();
   std::vector<Tensor> parts(joined.size() * count);  // of each output those of all calls
   // A listener sees every output.
-  bool observed = std::ranges::any_of(calls_, [](const Waiting& one) { return one.context->listener != nullptr; });
+  bool observed =
+      std::ranges::any_of(calls_, [](const QueuedCall* one) { return one->context && one->context->listener; });
   auto dropped = [&](std::size_t j) { return !observed && joining_.dropped_outputs >> j & 1; };
   for (std::size_t j = 0; j < joined.size(); ++j) {
     if (dropped(j)) continue;
+    for (std::size_t k = 0; k < count; ++k) parts[j * count + k] = calls_[k]->call->outputs[j];
     const Tensor* whole = &joined[j];
     division_[0] = stacked() || (!is_view(first_) && first_.specs[j].rank == 0);
     Call call{unbatch_op,  {&whole, 1}, std::as_bytes(std::span(division_)), {}, {&parts[j * count], count},
               first_.where};
     invoke(call);
   }
-  for (std::size_t k = 0; k < count; ++k) {
-    Location where = calls_[k].context->call_site(calls_[k].call->where);
+  for (std::size_t k = 0; k < count; ++k)
     for (std::size_t j = 0; j < joined.size(); ++j) {
       if (dropped(j)) continue;
       Tensor& part = parts[j * count + k];
       Body& body = part.body();
-      body.file = where.file;
-      body.line = where.line;
+      body.file = calls_[k]->where.file;
+      body.line = calls_[k]->where.line;
+      body.marks = 0;
       if (!is_view(first_))
         body.marks = Body::grouped;
       else if (Body& viewed = input(k, 0).body(); viewed.marks & Body::grouped)
         std::atomic_ref(viewed.marks).store(body.marks = Body::grouped | Body::viewed, std::memory_order_relaxed);
-      calls_[k].call->outputs[j] = std::move(part);
+      calls_[k]->call->outputs[j] = std::move(part);
     }
-  }
 }
 
-// Fills the outputs with views of one tensor. A tracked tensor stays one on the tape, because products by it are joined;
+// Fills the outputs with views of one tensor. Views of a tracked tensor have one slot, because products by it are joined;
 // its gradient is that of all calls.
 void Group::fill_with_one(std::span<const Tensor> made) {
   TapeList& tapes = *context_.tapes;
@@ -388,12 +369,11 @@ void Group::fill_with_one(std::span<const Tensor> made) {
     const Body& body = made[j].body();
     std::uint32_t slot = tapes.slot_of(body);
     if (slot != 0) tapes.mark_shared(slot);
-    for (const Waiting& one : calls_) {
-      Tensor& output = one.call->outputs[j];
-      output = slot != 0
-                   ? made[j]
-                   : view_of(made[j], made[j].shape(), made[j].strides(), 0, one.context->call_site(one.call->where));
-      output.body().slot = body.slot;
+    for (const QueuedCall* one : calls_) {
+      Tensor& output = one->call->outputs[j];
+      if (!output.defined())
+        output = slot != 0 ? made[j] : view_of(made[j], made[j].shape(), made[j].strides(), 0, one->where);
+      if (!output.is(made[j])) fill_pending(output.body(), body);
     }
   }
 }

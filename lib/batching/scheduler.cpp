@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <new>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/per_thread.h"
+#include "../core/storage.h"
 #include "../dispatch/invoke.h"
 #include "../dispatch/listener_scope.h"
 #include "../ops/few.h"
@@ -39,11 +39,18 @@ StackPool& stacks_of_thread(std::size_t bytes) {
   return *kept;
 }
 
+// The examples under way wait when they have as many calls, or bytes of results, pending: what one op computes is then still in
+// the caches when the next one reads it.
+static const std::size_t most_calls = getenv("MC") ? std::stoul(getenv("MC")) : 1 << 12,
+                         most_bytes = (getenv("MB") ? std::stoul(getenv("MB")) : 4) << 20;
+
 // Properties of a call's operands that decide whether it waits for others.
 struct OperandSummary {
   bool any_empty = false;
   bool large = false;
-  bool tracked = false;  // by a tape
+  bool tracked = false;     // by a tape, or will be
+  bool any_unsafe = false;  // its elements may change without an op, or the tape may refuse it
+  std::uint32_t depth = 0;  // of the calls that compute operands; 0: all are there
 
   OperandSummary(const Call& call, const Joining& joining, const TapeList& tapes) {
     std::int64_t elements = 0;
@@ -51,7 +58,14 @@ struct OperandSummary {
       const Body& x = call.inputs[i]->body();
       any_empty |= x.numel == 0;
       if (!has_input(joining.shared, i)) elements = std::max(elements, x.numel);
-      tracked = tracked || x.requires_grad || tapes.is_live(x);
+      if (x.marks & Body::pending) {
+        tracked |= (x.marks & Body::to_track) != 0;
+        depth = std::max(depth, x.slot_version);
+      } else {
+        tracked = tracked || x.requires_grad || tapes.is_live(x);
+        any_unsafe |=
+            x.storage->is_foreign() || x.storage->writers.load(std::memory_order_relaxed) != 0 || tapes.may_refuse(x);
+      }
     }
     for (const OutputSpec& spec : call.specs) {
       std::int64_t count = 1;
@@ -62,17 +76,12 @@ struct OperandSummary {
   }
 };
 
-// Reserves memory for one more element.
-template <class T>
-void make_room(std::vector<T>& list) {
-  if (list.size() == list.capacity()) list.reserve(std::max<std::size_t>(8, 2 * list.size()));
-}
-
 // Views are joined where their operands are rows of one tensor, which several tensors share then, or one parameter; not where
 // a checkpoint may run them again, because what a tape keeps shares elements, too. Other ops on a parameter run at once:
 // autocast keeps their results for all examples.
 bool runs_at_once(const Call& call, bool runs_again) {
   const Body& x = call.input(0);
+  if (x.marks & Body::pending) return call.specs.empty() && runs_again;
   if (call.specs.empty()) return runs_again || (!x.requires_grad && x.storage->references.unique());
   return call.inputs.size() == 1 && x.requires_grad;
 }
@@ -107,6 +116,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options, Location where
   groups_.first_inner_scope = ~std::uint64_t{0};
   groups_.flags &= Context::on_device;
   groups_.flags |= Context::caller_named | Context::grouped;
+  nothing_ = allocate(groups_, {Shape{0}, f32, cpu}, "batch_map", where);
 } catch (const std::bad_alloc&) {
   fail_for_memory("batch_map", where);
 }
@@ -128,27 +138,71 @@ void Scheduler::check_stack(const Task& task, const char* caller, Location where
                 options_.stack_bytes >> 10);
 }
 
-// Sets the error of a call whose result or gradient is not that of the op alone.
-void Scheduler::verify(std::span<const Waiting> calls, const Joining& joining) {
+// Keeps an error for a call whose result or gradient is not that of the op alone.
+void Scheduler::verify(std::span<QueuedCall* const> calls, const Joining& joining) {
   std::size_t differing = 0;
   std::string text;
   try {
     text = verify_group(groups_, calls, joining, differing);
   } catch (...) {
-    calls[0].task->error = std::current_exception();
+    fail_later(*calls[0], std::current_exception());
   }
   if (text.empty()) return;
-  const Waiting& one = calls[differing];
-  one.task->error = std::make_exception_ptr(
-      Error(fmt::format("{}: run for {} examples at once {} than alone", one.call->op.name, calls.size(), text),
-            one.context->call_site(one.call->where)));
+  const QueuedCall& one = *calls[differing];
+  fail_later(one, std::make_exception_ptr(Error(fmt::format("{}: run for {} examples at once {} than alone",
+                                                            one.call->op.name, calls.size(), text),
+                                                one.where)));
+}
+
+void Scheduler::fail_later(const QueuedCall& one, std::exception_ptr error) noexcept {
+  any_failed_ = true;
+  if (Task& task = *one.task; task.start == one.task_start && !task.fibre.ended()) {
+    if (!task.error) task.error = std::move(error);
+    return;
+  }
+  if (outermost_->error && outermost_->failed <= one.example) return;
+  outermost_->error = std::move(error);
+  outermost_->failed = one.example;
+  cancel(*outermost_, one.example);
+}
+
+// Other listeners than those of groups see each call with its elements, on the stack of its example.
+bool Scheduler::makes_pending(const Call& call, const Context& context) const {
+  if (context.listener || context.has(Context::on_device)) return false;
+  return !call.op.accepts_elements || call.op.accepts_elements(call);
+}
+
+// Makes pending results, which the calling function may give to other ops. Views are of elements that start at null, if their
+// operand is pending.
+std::size_t Scheduler::make_outputs(Call& call, const Joining& joining, std::uint32_t depth, bool tracked) {
+  Context& context = current_->context;
+  std::size_t bytes = 0;
+  if (call.specs.empty())
+    call.op.forward(call);
+  else
+    for (std::size_t j = 0; j < call.specs.size(); ++j)
+      if (!(joining.dropped_outputs >> j & 1)) {
+        call.outputs[j] = pending_tensor(context, call.specs[j], *nothing_.body().storage, call.where);
+        bytes += static_cast<std::size_t>(call.outputs[j].numel()) * size_of(call.outputs[j].dtype());
+      }
+  tracked = tracked && context.has(Context::recording) && call.op.gradient;
+  for (Tensor& output : call.outputs)
+    if (output.defined()) {
+      Body& body = output.body();
+      body.slot_version = depth;
+      body.marks = Body::pending;
+      if (tracked && is_floating(body.dtype)) body.marks |= Body::to_track;
+    }
+  return bytes;
 }
 
 void Scheduler::run(Call& call) {
   Task& task = *current_;
   if (task.cancelled && std::uncaught_exceptions() == 0 && task.fibre.runs_here()) throw Cancelled();
   check_stack(task, call.op.name, call.where);
+  if (task.error && std::uncaught_exceptions() == 0) std::rethrow_exception(std::exchange(task.error, nullptr));
   auto run_alone = [&](Alone why) {
+    for (const Tensor* input : call.inputs) detail::settle(*input, call.where);
     if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
     if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
     detail::run_with_stack(task.context, [&] { run_and_record(call); });
@@ -161,10 +215,30 @@ void Scheduler::run(Call& call) {
   OperandSummary operands(call, joining, *task.context.tapes);
   if (operands.any_empty) return run_alone(Alone::op);
   if (operands.large) return run_alone(Alone::large);
-  if (live_ + unstarted_ == 1) return run_alone(Alone::waited);
+  if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(Alone::waited);
+  // So that running the queue needs no memory of its own.
+  if (running_.capacity() <= queue_.size()) running_.reserve(std::max<std::size_t>(64, 2 * queue_.size()));
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
-  GroupKey key(call, joining, task.context, operands.tracked && !runs_again_);
-  if (!key.valid()) return run_alone(Alone::op);
+  CallKind& kind = queue_.kind_of(call, joining, task.context, operands.tracked && !runs_again_);
+  QueuedCall queued{.call = &call,
+                    .where = task.context.call_site(call.where),
+                    .context = nullptr,
+                    .task = &task,
+                    .task_start = task.start,
+                    .report = task.report,
+                    .example = task.example,
+                    .scope_id = task.context.scope_id,
+                    .recording = task.context.has(Context::recording)};
+  if (!operands.any_unsafe && makes_pending(call, task.context)) {
+    std::size_t bytes = make_outputs(call, joining, operands.depth + 1, operands.tracked);
+    queue_.add(queue_.copy_of(call, queued), kind, operands.depth + 1);
+    Task& root = *task.root;
+    if (std::exchange(root.delayed_in, queue_.filling()) != queue_.filling())
+      root.delayed_calls = root.delayed_bytes = 0;
+    root.delayed_bytes += bytes;
+    if (++root.delayed_calls * under_way_ >= most_calls || root.delayed_bytes * under_way_ >= most_bytes) wait();
+    return;
+  }
 
   // The caller's handles may be assigned while the call waits, by what the example shares with others.
   Few<Tensor> held(call.inputs.size());
@@ -177,21 +251,47 @@ void Scheduler::run(Call& call) {
     std::span<const Tensor* const> before;
   } restored(call);
   call.inputs = inputs;
-
-  Bucket& bucket = bucket_for(call, key, joining);
-  make_room(occupied_);
-  make_room(bucket.waiting);
-  // Nothing throws after this.
-  if (bucket.waiting.empty())
-    occupied_.push_back(&bucket);
-  else
-    singles_ -= bucket.is_single();
-  bucket.waiting.push_back({&call, &task.context, &task});
-  singles_ += bucket.is_single();
+  queued.context = &task.context;
+  queue_.add(queued, kind, operands.depth + 1);
   task.fibre.suspend();
   if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
   if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
   if (std::exchange(task.runs_alone, false) || task.cancelled) run_alone(Alone::waited);
+}
+
+void Scheduler::settle(const Tensor& x) {
+  while (!queue_.is_empty() && x.body().marks & Body::pending) wait();
+}
+
+void Scheduler::settle_uses(const Tensor& x) {
+  while (!queue_.is_empty() && queue_.reads(x.body())) wait();
+}
+
+void Scheduler::settle_all() {
+  while (current_->root->delayed_in == queue_.filling()) wait();
+}
+
+void Scheduler::run_delayed() noexcept {
+  if (!queue_.is_empty()) run_queue_now();
+}
+
+void Scheduler::wait() {
+  Task& task = *current_;
+  // Other examples may have more calls to run with this one's.
+  if (!may_suspend(task.context) || std::uncaught_exceptions() > 0) return run_queue_now();
+  waiters_.push_back(&task);
+  task.fibre.suspend();
+  if (task.cancelled) throw Cancelled();
+  if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
+}
+
+void Scheduler::run_queue_now() {
+  Task& task = *current_;
+  if (!task.fibre.runs_here()) return run_queue();
+  Errand errand{[](void* scheduler) { static_cast<Scheduler*>(scheduler)->run_queue(); }, this, nullptr};
+  task.errand = &errand;
+  task.fibre.suspend();
+  if (errand.error) std::rethrow_exception(errand.error);
 }
 
 void Scheduler::run_with_stack(void (*run)(void* data), void* data) {
@@ -203,78 +303,63 @@ void Scheduler::run_with_stack(void (*run)(void* data), void* data) {
   if (errand.error) std::rethrow_exception(errand.error);
 }
 
-Scheduler::Bucket& Scheduler::bucket_for(const Call& call, const GroupKey& key, const Joining& joining) {
-  std::uint64_t hash = key.hash();
-  Bucket*& recent = recent_[hash % recent_.size()];
-  if (recent && key.matches(recent->key)) return *recent;
-  std::vector<std::unique_ptr<Bucket>>& alike = buckets_[hash];
-  for (const std::unique_ptr<Bucket>& bucket : alike)
-    if (key.matches(bucket->key)) return *(recent = bucket.get());
-  std::size_t& of_op = buckets_of_op_[&call.op];
-  alike.push_back(std::make_unique<Bucket>(Bucket{
-      .key = {key.words().begin(), key.words().end()}, .joining = joining, .waiting = {}, .buckets_of_op = of_op}));
-  ++of_op;
-  return *(recent = alike.back().get());
-}
-
-bool Scheduler::Bucket::is_scattered() const {
-  if (buckets_of_op == 1) return false;
-  const Call& call = *waiting[0].call;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i)
-    if (has_input(joining.shared, i) && call.input(static_cast<int>(i)).requires_grad) return false;
-  return true;
-}
-
-bool Scheduler::Bucket::is_single() const { return waiting.size() == 1 && !waiting[0].call->specs.empty(); }
-
-// The index of the bucket to run next. Tried: that of the example which has waited for the fewest calls, unless the largest
-// bucket holds a half, a quarter or all of those that wait. Groups of a parser and of an attention grew from 13 and 6 calls to
-// 23 and 9, and neither they nor a tagger nor trees trained faster. Nor were layers of one form told apart by their parameters,
-// so that the largest group was that of one layer. With all ops that read no parameter first, trees took 1.03 of the time:
-// the rows that lead to a product were concatenated for fewer nodes at once.
-std::size_t Scheduler::next_to_run() const {
-  // Examples that share no op would search through all buckets for each of their ops.
-  if (singles_ == occupied_.size()) return 0;
-  // Views cost next to nothing, and ops of scattered shapes gain little from waiting. They run first, so that their examples
-  // wait with others at an op that gains from it.
-  auto rank = [](const Bucket& bucket) {
-    return std::tuple(bucket.waiting[0].call->specs.empty(), bucket.is_scattered(), bucket.waiting.size());
-  };
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < occupied_.size(); ++i)
-    if (rank(*occupied_[i]) > rank(*occupied_[best])) best = i;
-  return best;
-}
-
-void Scheduler::report_group(std::span<const Waiting> calls) noexcept try {
+void Scheduler::report_group(std::span<QueuedCall* const> calls) noexcept try {
   ++groups_run_;
-  for (const Waiting& one : calls)
-    if (ReportBuilder* report = one.task->report)
-      report->count_grouped(*one.call, one.context->call_site(one.call->where), groups_run_);
+  for (const QueuedCall* one : calls)
+    if (one->report) one->report->count_grouped(*one->call, one->where, groups_run_);
 } catch (const std::bad_alloc&) {  // without memory the examples go on, uncounted
 }
 
-void Scheduler::run_next() {
-  std::size_t next = next_to_run();
-  Bucket& bucket = *occupied_[next];
-  singles_ -= bucket.is_single();
-  std::size_t count = Group::choose(bucket.waiting, bucket.joining);
-  std::span<const Waiting> chosen(bucket.waiting.data(), count);
+void Scheduler::enter_groups(const QueuedCall& one) {
+  groups_.parent = one.context ? one.context : outer_;
+  groups_.set(Context::autocasting, false);
+  groups_.set(Context::recording, one.recording);
+  groups_.scope_id = one.scope_id;
+  groups_.caller = one.where;
+  groups_.module_call = one.context ? one.context->module_call : nullptr;
+  groups_.notes = one.context ? one.context->notes : nullptr;
+  groups_.listener = dynamic_cast<Listener*>(find_listener<GroupListener>(outer_->listener));
+  groups_.set(Context::intercepted, groups_.listener != nullptr);
+}
+
+void Scheduler::run_queue() {
+  ScopedValue<Context*> entered(current_context, &groups_);
+  while (const CallBucket* first = queue_.take_level())
+    for (const CallBucket* bucket = first; bucket; bucket = bucket->next) run_bucket(*bucket);
+  queue_.clear();
+  any_failed_ = false;
+  for (Task* task : waiters_) make_ready(*task);
+  waiters_.clear();
+}
+
+void Scheduler::run_bucket(const CallBucket& bucket) {
+  running_.clear();
+  for (QueuedCall *one = bucket.first, *next; one; one = next) {
+    next = std::exchange(one->next, nullptr);
+    bool has_operands = !any_failed_ || std::ranges::none_of(one->call->inputs, [](const Tensor* x) {
+      return x->body().marks & Body::pending;
+    });
+    if (has_operands) {
+      running_.push_back(one);
+    } else if (!one->is_pending()) {
+      one->task->runs_alone = true;
+      make_ready(*one->task);
+    }
+  }
+  std::span<QueuedCall*> left = running_;
+  while (!left.empty()) {
+    std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
+    run_chosen(left.first(count), bucket.kind->joining);
+    left = left.subspan(count);
+  }
+}
+
+void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const Joining& joining) {
   bool ran = false;
-  if (count > 1) {
-    const Context& first = *chosen[0].context;
-    groups_.parent = &first;
-    groups_.set(Context::autocasting, false);
-    groups_.set(Context::recording, first.has(Context::recording));
-    groups_.scope_id = first.scope_id;
-    groups_.caller = first.call_site(chosen[0].call->where);
-    groups_.module_call = first.module_call;
-    groups_.notes = first.notes;
-    groups_.listener = dynamic_cast<Listener*>(find_listener<GroupListener>(outer_->listener));
-    groups_.set(Context::intercepted, groups_.listener != nullptr);
-    Context* before = std::exchange(current_context, &groups_);
+  if (calls.size() > 1) {
+    enter_groups(*calls[0]);
     try {
-      Group(groups_, chosen, bucket.joining, joined_before_).run();
+      Group(groups_, calls, joining, joined_before_).run();
       ran = true;
     } catch (...) {
       // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.
@@ -282,20 +367,38 @@ void Scheduler::run_next() {
     if (ran && options_.verify) {
       groups_.listener = nullptr;
       groups_.set(Context::intercepted, false);
-      verify(chosen, bucket.joining);
+      verify(calls, joining);
     }
-    current_context = before;
   }
-  if (ran && reports_) report_group(chosen);
-  for (const Waiting& one : chosen) {
-    one.task->runs_alone = !ran;
-    make_ready(*one.task);
+  if (ran && reports_) report_group(calls);
+  for (QueuedCall* one : calls) {
+    if (!one->is_pending()) {
+      one->task->runs_alone = !ran;
+      make_ready(*one->task);
+    } else if (!ran) {
+      run_pending_alone(*one);
+    }
   }
-  bucket.waiting.erase(bucket.waiting.begin(), bucket.waiting.begin() + static_cast<std::ptrdiff_t>(count));
-  if (bucket.waiting.empty())
-    occupied_.erase(occupied_.begin() + static_cast<std::ptrdiff_t>(next));
-  else
-    singles_ += bucket.is_single();
+}
+
+void Scheduler::run_pending_alone(QueuedCall& one) try {
+  enter_groups(one);
+  FlagScope own(groups_, Context::grouped, false);
+  if (one.report) one.report->count_alone(*one.call, one.where, Alone::waited);
+  const Call& given = *one.call;
+  Few<Tensor> made(given.outputs.size());
+  Call call{given.op, given.inputs, given.attribute_bytes, given.specs, {made.begin(), made.size()}, one.where};
+  invoke(call);
+  for (std::size_t j = 0; j < made.size(); ++j)
+    if (given.outputs[j].defined()) fill_pending(given.outputs[j].body(), made[j].body());
+} catch (const std::bad_alloc&) {
+  try {
+    fail_for_memory(one.call->op.name, one.where);
+  } catch (const MemoryError&) {
+    fail_later(one, std::current_exception());
+  }
+} catch (...) {
+  fail_later(one, std::current_exception());
 }
 
 [[gnu::noinline]] void Scheduler::update_contexts() noexcept {
@@ -373,6 +476,11 @@ void Scheduler::end(Task& task) {
     family.awaited = false;
     if (family.parent) make_ready(*family.parent);
   }
+  if (std::exception_ptr error = std::exchange(task.error, nullptr); error && !task.cancelled)
+    if (!family.error || task.index < family.failed) {
+      family.error = error;
+      family.failed = task.index;
+    }
   free_.push_back(&task);
   scopes_.end_fibre(task.context);
   if (family.error && family.active > 0) cancel(family, family.failed);
@@ -383,6 +491,7 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
   with_memory_error("batch_map", where_, [&] {
     if (free_.empty()) {
       free_.reserve(tasks_.size() + 1);
+      waiters_.reserve(tasks_.size() + 1);
       tasks_.push_back(std::make_unique<Task>());
       free_.push_back(tasks_.back().get());
     }
@@ -398,6 +507,10 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
     task.family = &family;
     task.function = function;
     task.index = index;
+    task.example = family.parent ? family.parent->example : index;
+    task.root = family.parent ? family.parent->root : &task;
+    task.delayed_in = 0;
+    task.start = ++starts_;
     task.report = family.report;
     task.error = nullptr;
     task.cancelled = task.runs_alone = false;
@@ -422,7 +535,7 @@ void Scheduler::make_ready(Task& task) noexcept {
 }
 
 void Scheduler::advance() {
-  if (!first_ready_) return run_next();
+  if (!first_ready_) return run_queue();
   Task& task = *std::exchange(first_ready_, first_ready_->next_ready);
   switch_to(task, false);
 }
@@ -448,14 +561,12 @@ void Scheduler::cancel(const Family& family, std::size_t from) noexcept {
       if ((task->family == &family && task->index >= from) || (parent && parent->cancelled))
         task->cancelled = more = true;
     }
-  for (Bucket* bucket : occupied_)
-    std::erase_if(bucket->waiting, [&](const Waiting& one) {
-      if (one.task->cancelled) make_ready(*one.task);
-      return one.task->cancelled;
-    });
-  std::erase_if(occupied_, [](const Bucket* bucket) { return bucket->waiting.empty(); });
-  singles_ = static_cast<std::size_t>(
-      std::ranges::count_if(occupied_, [](const Bucket* bucket) { return bucket->is_single(); }));
+  auto ends = [&](Task& task) {
+    if (task.cancelled) make_ready(task);
+    return task.cancelled;
+  };
+  queue_.remove_if([&](const QueuedCall& one) { return !one.is_pending() && ends(*one.task); });
+  std::erase_if(waiters_, [&](Task* task) { return ends(*task); });
 }
 
 void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t limit, ReportBuilder* report,
@@ -465,6 +576,10 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
   std::uint64_t call = context.generator->next_call();
   Family family;
   family.parent = current_;
+  if (!current_) {
+    outermost_ = &family;
+    under_way_ = std::min(limit, count);
+  }
   family.report = report;
   reports_ |= report != nullptr;
   unstarted_ += count;
@@ -487,6 +602,7 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
   unstarted_ -= count - started;
   await(family, 1);
   if (!current_) {
+    run_queue();
     outer_->multiplications = groups_.multiplications;
     outer_->isolated_scopes = groups_.isolated_scopes;
   }

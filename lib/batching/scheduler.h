@@ -1,15 +1,15 @@
 #pragma once
 
-#include <array>
 #include <exception>
 #include <memory>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 #include <reel/batching.h>
 #include <reel/random.h>
 
 #include "../core/context.h"
+#include "call_queue.h"
 #include "fibre.h"
 #include "group.h"
 #include "report.h"
@@ -47,7 +47,13 @@ struct Task {
   Family* family = nullptr;
   IndexedFunction function{};
   std::size_t index = 0;
-  std::exception_ptr error;  // of verification, for the call that it waits for
+  std::size_t example = 0;  // of the outermost batch_map
+  Task* root = nullptr;     // which runs that example's function
+  // Of the root: the last filling of the queue with pending results of the example, with their number and bytes.
+  std::uint64_t delayed_in = 0;
+  std::size_t delayed_calls = 0, delayed_bytes = 0;
+  std::uint64_t start = 0;   // counts the starts of tasks
+  std::exception_ptr error;  // of a call that has run later, or of verification: thrown at its next op or wait
   ReportBuilder* report = nullptr;
   Errand* errand = nullptr;  // to be run before it is resumed
   Task* next_ready = nullptr;
@@ -55,7 +61,8 @@ struct Task {
   bool runs_alone = false;  // the call that it waits for is to be run by itself
 };
 
-/// Runs the tasks of one thread: each until it waits for an op, then the op for all that wait for an equal one.
+/// Runs the tasks of one thread, each until it waits for elements, then the calls that they have made until then: those of
+/// one depth and kind as one.
 class Scheduler final : public Interceptor, Immovable {
  public:
   /// `where`: of the call of batch_map. Throws: MemoryError.
@@ -68,8 +75,12 @@ class Scheduler final : public Interceptor, Immovable {
                std::size_t& failed);
   /// Within a task: calls function(0) on it, and function(1) on a task of its own.
   void run_both(IndexedFunction functions);
-  /// Called by the dispatcher on a task's fibre: suspends it until the call has run.
+  /// Called by the dispatcher on a task's fibre: makes pending results, or suspends it until the call has run.
   void run(Call& call) override;
+  void settle(const Tensor& x) override;
+  void settle_all() override;
+  void run_delayed() noexcept override;
+  void settle_uses(const Tensor& x) override;
   void run_with_stack(void (*run)(void* data), void* data) override;
   /// The scheduler of the task that runs on this thread; null if there is none.
   static Scheduler* of(const Context& context);
@@ -79,17 +90,6 @@ class Scheduler final : public Interceptor, Immovable {
   ReportBuilder*& report() { return current_->report; }
 
  private:
-  struct Bucket {
-    std::vector<std::uint64_t> key;
-    Joining joining;
-    std::vector<Waiting> waiting;
-    const std::size_t& buckets_of_op;
-    /// Returns true if one call waits, and is no view.
-    bool is_single() const;
-    /// Returns true if calls of the op wait in other buckets, too, and have no parameter in common: waiting for more of one
-    /// form would gain little.
-    bool is_scattered() const;
-  };
   void start(Family& family, const Context& parent, Generator generator, IndexedFunction function, std::size_t index);
   void switch_to(Task& task, bool starts);
   /// Applies the ends of scopes to the contexts of all tasks.
@@ -101,13 +101,25 @@ class Scheduler final : public Interceptor, Immovable {
   /// Ends the tasks of a family from an index on, and what they have started.
   void cancel(const Family& family, std::size_t from) noexcept;
   void make_ready(Task& task) noexcept;
-  /// Continues a task, or runs a group.
+  /// Continues a task, or runs the calls that wait.
   void advance();
-  std::size_t next_to_run() const;
-  void run_next();
-  void report_group(std::span<const Waiting> calls) noexcept;
-  Bucket& bucket_for(const Call& call, const GroupKey& key, const Joining& joining);
-  void verify(std::span<const Waiting> calls, const Joining& joining);
+  /// Returns when all calls that are queued now have run, for which the task is suspended where it may be.
+  void wait();
+  /// Runs all calls at once, on the thread's own stack.
+  void run_queue_now();
+  void run_queue();
+  void run_bucket(const CallBucket& bucket);
+  /// Runs calls that Group::choose has chosen.
+  void run_chosen(std::span<QueuedCall* const> calls, const Joining& joining);
+  void run_pending_alone(QueuedCall& one);
+  /// Prepares the context in which groups run for calls like this one.
+  void enter_groups(const QueuedCall& one);
+  /// Keeps the error of a call for the task that has made it, or of its example if the task has ended.
+  void fail_later(const QueuedCall& one, std::exception_ptr error) noexcept;
+  bool makes_pending(const Call& call, const Context& context) const;
+  std::size_t make_outputs(Call& call, const Joining& joining, std::uint32_t depth, bool tracked);
+  void report_group(std::span<QueuedCall* const> calls) noexcept;
+  void verify(std::span<QueuedCall* const> calls, const Joining& joining);
   /// Throws: Error if the task's stack is nearly full.
   void check_stack(const Task& task, const char* caller, Location where) const;
 
@@ -129,11 +141,14 @@ class Scheduler final : public Interceptor, Immovable {
   std::vector<std::unique_ptr<Task>> tasks_;  // all that were made
   std::vector<Task*> free_;
   Task *first_ready_ = nullptr, *last_ready_ = nullptr;  // those that can continue, in a list
-  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Bucket>>> buckets_;
-  std::unordered_map<const OpInfo*, std::size_t> buckets_of_op_;
-  std::array<Bucket*, 512> recent_ = {};  // by hash
-  std::vector<Bucket*> occupied_;
-  std::size_t singles_ = 0;  // of the occupied buckets
+  CallQueue queue_;
+  std::vector<Task*> waiters_;        // until all calls have run
+  std::vector<QueuedCall*> running_;  // the calls of the bucket that runs
+  Tensor nothing_;                    // its storage stands for that of pending tensors
+  Family* outermost_ = nullptr;
+  std::size_t under_way_ = 0;  // the most examples of the outermost batch_map at a time
+  std::uint64_t starts_ = 0;
+  bool any_failed_ = false;  // a call of this filling of the queue has failed
   JoinedParts joined_before_;
   std::uint64_t groups_run_ = 0;
 };

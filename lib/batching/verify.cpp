@@ -22,18 +22,20 @@ namespace {
 // The calls with operands of their own, one for each operand of theirs, and with empty results.
 class Copies {
  public:
-  Copies(const TapeList& tapes, std::span<const Waiting> calls) : tapes_(tapes) {
-    for (const Waiting& one : calls) {
+  Copies(const TapeList& tapes, std::span<QueuedCall* const> calls) : tapes_(tapes) {
+    for (const QueuedCall* one : calls) {
       std::vector<const Tensor*>& inputs = inputs_.emplace_back();
-      for (const Tensor* input : one.call->inputs) inputs.push_back(copy_of(*input));
-      outputs_.emplace_back(one.call->outputs.size());
-      const Call& call = *one.call;
+      for (const Tensor* input : one->call->inputs) inputs.push_back(copy_of(*input));
+      outputs_.emplace_back(one->call->outputs.size());
+      const Call& call = *one->call;
       calls_.push_back({call.op, inputs, call.attribute_bytes, call.specs, outputs_.back(), call.where});
+      QueuedCall& queued = queued_.emplace_back(*one);
+      queued.call = &calls_.back();
+      pointers_.push_back(&queued);
     }
-    for (std::size_t k = 0; k < calls.size(); ++k) waiting_.push_back({&calls_[k], calls[k].context, calls[k].task});
   }
 
-  std::span<Waiting> waiting() { return waiting_; }
+  std::span<QueuedCall* const> queued() const { return pointers_; }
   std::deque<Call>& calls() { return calls_; }
   const std::vector<Tensor>& sources() const { return sources_; }
   // Weighted without symmetry, so that exchanged elements show.
@@ -64,7 +66,8 @@ class Copies {
   std::deque<std::vector<const Tensor*>> inputs_;
   std::deque<std::vector<Tensor>> outputs_;
   std::deque<Call> calls_;
-  std::vector<Waiting> waiting_;
+  std::deque<QueuedCall> queued_;
+  std::vector<QueuedCall*> pointers_;
 };
 
 double unit_of(DType dtype) {
@@ -102,14 +105,14 @@ std::vector<Tensor> gradients(Tape& tape, const Copies& copies) {
 
 }  // namespace
 
-std::string verify_group(Context& context, std::span<const Waiting> calls, const Joining& joining,
+std::string verify_group(Context& context, std::span<QueuedCall* const> calls, const Joining& joining,
                          std::size_t& differing) {
   // A view is no computation.
-  if (calls[0].call->specs.empty()) return {};
+  if (calls[0]->call->specs.empty()) return {};
   Copies joined(*context.tapes, calls), single(*context.tapes, calls);
   // Under NoRecord no tape may be opened, and there are no gradients.
   bool records = context.has(Context::recording) || context.tapes->depth == 0;
-  bool differentiates = records && calls[0].call->op.gradient && !joined.sources().empty();
+  bool differentiates = records && calls[0]->call->op.gradient && !joined.sources().empty();
   auto gradients_of = [&](const Copies& copies, auto run) {
     if (!differentiates) {
       run();
@@ -121,19 +124,19 @@ std::string verify_group(Context& context, std::span<const Waiting> calls, const
     return gradients(tape, copies);
   };
   JoinedParts before;
-  std::vector<Tensor> found = gradients_of(joined, [&] { Group(context, joined.waiting(), joining, before).run(); });
+  std::vector<Tensor> found = gradients_of(joined, [&] { Group(context, joined.queued(), joining, before).run(); });
   std::vector<Tensor> expected = gradients_of(single, [&] {
     for (Call& call : single.calls()) {
       invoke(call);
       for (std::size_t j = 0; j < call.outputs.size(); ++j)
         // A listener sees those of the group, too.
-        if (joining.dropped_outputs >> j & 1 && !calls[0].call->outputs[j].defined()) call.outputs[j].reset();
+        if (joining.dropped_outputs >> j & 1 && !calls[0]->call->outputs[j].defined()) call.outputs[j].reset();
     }
   });
   for (std::size_t k = 0; k < calls.size(); ++k)
-    for (std::size_t j = 0; j < calls[k].call->outputs.size(); ++j)
+    for (std::size_t j = 0; j < calls[k]->call->outputs.size(); ++j)
       if (differs(joined.calls()[k].outputs[j], single.calls()[k].outputs[j]) ||
-          differs(calls[k].call->outputs[j], single.calls()[k].outputs[j])) {
+          differs(calls[k]->call->outputs[j], single.calls()[k].outputs[j])) {
         differing = k;
         return "gives another result";
       }

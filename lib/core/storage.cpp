@@ -113,9 +113,6 @@ struct ForeignOwner {
 
 ForeignOwner* owner_of_foreign(Storage* storage) { return reinterpret_cast<ForeignOwner*>(storage + 1); }
 
-// Elements of the library's own follow their storage, or, on a device, have a storage that follows its body.
-bool is_foreign(const Storage* storage) { return storage->data != storage + 1 && storage->front() == 0; }
-
 }  // namespace
 
 Tensor adopt_memory(const ForeignMemory& memory, void* first, const Shape& shape, const Shape& strides, DType dtype,
@@ -154,6 +151,16 @@ Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Locati
   }
   Body* body = place_joint(block, context, spec.rank, spec.dtype, front, bytes, spec.device, where);
   set_sizes(body, spec, count);
+  return Tensor::adopt(body);
+}
+
+Tensor pending_tensor(Context& context, const OutputSpec& spec, Storage& storage, Location where) {
+  Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
+  body->marks = Body::pending;
+  set_sizes(body, {shape_of(spec), spec.dtype, spec.device}, count_of(spec, "batch_map", where));
+  body->data = nullptr;
+  body->storage = &storage;
+  storage.references.retain();
   return Tensor::adopt(body);
 }
 
@@ -239,7 +246,7 @@ class ForeignRelease : Immovable {
 void free_elements(Storage* storage, Heap* mine, ForeignRelease& foreign) noexcept {
   free_on_device(storage);
   if (storage->front() == 0) {
-    if (is_foreign(storage)) foreign.set(storage);
+    if (storage->is_foreign()) foreign.set(storage);
     return Heap::free(storage, mine);
   }
   Heap::count_widow(storage->block(), -1);

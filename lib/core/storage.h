@@ -49,6 +49,9 @@ struct alignas(64) Storage {
   static constexpr std::uint64_t extent_of(std::size_t bytes, std::size_t front) { return front << 48 | bytes; }
   /// The device's block of elements that are not on the CPU.
   DeviceBlock*& device_block() { return *reinterpret_cast<DeviceBlock**>(this + 1); }
+  /// Returns true if the elements are memory that somebody else has given. The library's own follow their storage, or, on a
+  /// device, have a storage that follows its body.
+  bool is_foreign() const { return data != this + 1 && front() == 0; }
   void* block() { return reinterpret_cast<char*>(this) - front(); }
   /// Assigns an id to a parameter's elements.
   void become_parameter();
@@ -106,6 +109,10 @@ struct OutputSpec {
 /// Allocates an uninitialised tensor without gaps.
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
+
+/// A row-major tensor whose elements are computed later. `storage`: stands for its own until then.
+/// Throws: ShapeError or std::bad_alloc.
+Tensor pending_tensor(Context& context, const OutputSpec& spec, Storage& storage, Location where);
 
 /// Marks a grouped tensor as viewed. Returns the marks of the view.
 inline std::uint8_t mark_viewed(Body& grouped) {

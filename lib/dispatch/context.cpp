@@ -11,6 +11,7 @@
 
 #include "../core/device/device_module.h"
 #include "../core/memory_error.h"
+#include "../core/op_error.h"
 #include "../core/per_thread.h"
 #include "../kernels/kernel_table.h"
 #include "../record/tape_list.h"
@@ -114,6 +115,14 @@ Context& create_context() {
     current_context = &state->context;
     return state->context;
   });
+}
+
+void settle_pending(const Tensor& x, Location where) {
+  if (Interceptor* interceptor = context().interceptor) interceptor->settle(x);
+  if (x.body().marks & Body::pending)
+    fail<Error>("batch_map", where,
+                "{}, made at {}, has no elements: an example of batch_map has ended before the op that computes them ran",
+                describe(x), to_string(x.made_at()));
 }
 
 }  // namespace detail

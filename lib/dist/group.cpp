@@ -101,7 +101,9 @@ void wait_until(const char* op, Location where, Complete complete) {
 // An exchange that this rank has begun, and the requests that move its elements.
 struct Running {
   explicit Running(const Exchange& exchange)
-      : op(exchange.op), where(exchange.where), number(agreement()->begin(exchange)) {}
+      : op(exchange.op), where(exchange.where), number(agreement()->begin(exchange)) {
+    settle_all(context());
+  }
 
   bool test() {
     int complete = 0;

@@ -6,6 +6,8 @@
 
 #include <reel/tensor.h>
 
+#include "../core/context.h"
+
 namespace reel::io {
 
 /// The size of a tensor's elements in bytes.
@@ -15,6 +17,7 @@ inline std::size_t byte_count(const Tensor& tensor) {
 
 /// The elements of a contiguous tensor on the CPU.
 inline std::span<const std::byte> elements_of(const Tensor& packed) {
+  detail::settle(packed, {});
   return {static_cast<const std::byte*>(packed.body().data), byte_count(packed)};
 }
 

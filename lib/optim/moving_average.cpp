@@ -48,6 +48,7 @@ void add_on_cpu(const Tensor& average, const Tensor& tensor, const AverageNumber
 // a = δ a + (1 − δ) w for all tensors, on each device in one call.
 void add_all(std::span<const Tensor> averages, std::span<const Tensor> tensors, const AverageNumbers& numbers,
              const void* recorded) {
+  settle_all(context());
   std::vector<std::pair<Device, std::vector<ParameterSlice>>> by_device;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Device device = tensors[i].device();
@@ -81,6 +82,7 @@ void swap_on_device(const Tensor& tensor, const Tensor& average, const Tensor& s
 
 // Does not throw: at the end of a scope an error could not be reported, and a failing device has reported one before.
 void swap_elements(Tensor& tensor, Tensor& average, std::span<const Tensor> spares, Location where) noexcept {
+  run_delayed(context());
   Storage& storage = *tensor.body().storage;
   storage.writers.fetch_add(1, std::memory_order_relaxed);
   storage.overwritten(where);

@@ -47,6 +47,7 @@ class Writing : Immovable {
   /// `storages` must outlive this object.
   Writing(std::span<Storage* const> storages, Location where) noexcept
       : storages_(storages), where_(context().call_site(where)) {
+    run_delayed(context());
     for (Storage* storage : storages_) {
       storage->writers.fetch_add(1, std::memory_order_relaxed);
       storage->overwritten(where_);

@@ -24,6 +24,8 @@ struct RecordLayout {
       {"Body.references", offsetof(Body, references)},
       {"Body.device", offsetof(Body, device)},
       {"Body.requires_grad", offsetof(Body, requires_grad)},
+      {"Body.marks", offsetof(Body, marks)},
+      {"Body.pending", Body::pending},
       {"Body.line", offsetof(Body, line)},
       {"Body.file", offsetof(Body, file)},
       {"Body.storage", offsetof(Body, storage)},

@@ -32,6 +32,13 @@ constexpr std::uint32_t unusual = ~std::uint32_t{0};
   return slot != unusual ? slot : unusual_slot(op, body, where);
 }
 
+bool TapeList::may_refuse(const Body& body) const {
+  if (usual_slot(body) != unusual) return false;
+  if (body.epoch.load(std::memory_order_relaxed) == epoch_) return !body.requires_grad;
+  if (!foreign_leaves_.empty() || inherited_ || outer_) return true;
+  return !body.requires_grad && (!is_untracked(body) || body.storage->tracked_by.load(std::memory_order_relaxed) != 0);
+}
+
 bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
   const Body& body = x.body();
   const char* op = call.op.name;

@@ -38,6 +38,11 @@ bool is_around(const OpenScope& scope, const Context& context, std::uint64_t end
   return false;
 }
 
+// Returns true if ops called before the scope begins or ends must have run by then.
+bool changes_recording(const OpenScope& scope) {
+  return scope.setting == Setting::listener || (scope.setting == Setting::recording && scope.object);
+}
+
 }  // namespace
 
 Scopes::Scopes() {
@@ -54,6 +59,7 @@ Scopes::~Scopes() {
 }
 
 void Scopes::begin(Context& context, OpenScope scope) {
+  if (changes_recording(scope)) settle_all(context);
   apply_remote_ends(context);
   scope.context = &context;
   scope.number = next_number_++;
@@ -80,6 +86,7 @@ void Scopes::end(const void* scope) noexcept {
   if (own) {
     own->apply_remote_ends(*context);
     if (own->remove(scope, removed)) {
+      if (changes_recording(removed)) run_delayed(*context);
       if (removed.setting == Setting::recording && removed.object)
         static_cast<TapeList*>(removed.object)->update_depth(*own);
       own->apply(*removed.context, removed.setting);

@@ -87,6 +87,8 @@ class TapeList {
     if (body.epoch.load(std::memory_order_relaxed) == epoch_) return body.slot;
     return foreign_leaves_.empty() ? 0 : foreign_slot_of(body);
   }
+  /// Returns true if `record` might refuse the tensor as an operand: then its op is to run at once.
+  bool may_refuse(const Body& body) const;
   /// Returns true if a tensor with a live slot was overwritten through a tensor that shares its elements.
   bool is_overwritten(const Body& body) const;
   /// The slot of a parameter or of a tensor to watch; made if there is none.

@@ -110,7 +110,9 @@ TEST_CASE("inner batches keep the number of functions under way small, and are r
               [&](int k) {
                 Counted counted(alive);
                 most = std::max(most, alive);
-                return chain(row(i + k), w, 1 + k % 3);
+                Tensor made = chain(row(i + k), w, 1 + k % 3);
+                made.data<double>();  // waits
+                return made;
               },
               inner);
           return sum(concat(words, 0));
@@ -359,7 +361,7 @@ TEST_CASE("the report counts the calls of each line, in groups and alone, with t
   CHECK_THAT(text, contains("2 without an equal one"));
 }
 
-TEST_CASE("a group is at most as large as the number of examples in flight") {
+TEST_CASE("a group of calls that examples wait for is at most as large as the number of examples in flight") {
   Tensor w = draw({4, 4});
   BatchReport report;
   int line = 0;
@@ -367,7 +369,8 @@ TEST_CASE("a group is at most as large as the number of examples in flight") {
             [&](int i) {
               Tensor x = row(i);
               line = __LINE__ + 1;
-              return matmul(x, w);
+              Tensor y = matmul(x, w);
+              return sum(y).item();
             },
             {.in_flight = 4, .report = &report});
   const BatchedLine* found = find(report, "matmul", line);

@@ -1,7 +1,7 @@
 """Shows the stacks of batch_map's examples in gdb, also of those that are suspended.
 
     (gdb) source tools/gdb/fibres.py
-    (gdb) fibres            the examples under way, and the op that each waits for
+    (gdb) fibres            the examples under way, the op that each waits for, and how many calls of each are pending
     (gdb) fibre 3           the stack of one of them
     (gdb) fibre 3 stay      … and stays there: frame, up, print and info locals look at it, until "fibre back"
 
@@ -47,16 +47,26 @@ def suspended_at(task):
     return int(task["fibre"]["inner_"]["fctx_"])
 
 
-def waiting_calls():
-    """The calls that tasks wait for, by the address of the task."""
-    found = {}
-    buckets = scheduler()["occupied_"]["_M_impl"]
-    for i in range(int(buckets["_M_finish"] - buckets["_M_start"])):
-        waiting = buckets["_M_start"][i]["waiting"]["_M_impl"]
-        for k in range(int(waiting["_M_finish"] - waiting["_M_start"])):
-            one = waiting["_M_start"][k]
-            found[int(one["task"])] = one["call"]
-    return found
+def each_of(first):
+    """The objects of a list that their members `next` link."""
+    while first:
+        yield first
+        first = first["next"]
+
+
+def queued_calls():
+    """The calls that tasks wait for, and the numbers of those whose results are pending, by the address of the task."""
+    waiting, pending = {}, {}
+    levels = scheduler()["queue_"]["levels_"]["_M_impl"]
+    for i in range(int(levels["_M_finish"] - levels["_M_start"])):
+        for bucket in each_of(levels["_M_start"][i]["first"]):
+            for one in each_of(bucket["first"]):
+                task = int(one["task"])
+                if one["context"]:
+                    waiting[task] = one["call"]
+                else:
+                    pending[task] = pending.get(task, 0) + 1
+    return waiting, pending
 
 
 def leave():
@@ -87,7 +97,7 @@ class Fibres(gdb.Command):
 
     def invoke(self, argument, from_tty):
         leave()
-        waiting = waiting_calls()
+        waiting, pending = queued_calls()
         for number, task in enumerate(tasks()):
             address = suspended_at(task)
             call = waiting.get(int(task))
@@ -96,6 +106,8 @@ class Fibres(gdb.Command):
                     call["op"]["name"].string(), call["where"]["file"].string(), int(call["where"]["line"]))
             else:
                 state = "suspended" if address else "runs or has ended"
+            if int(task) in pending:
+                state += ", {} calls pending".format(pending[int(task)])
             print("{:4}  example {:4}  {}".format(number, int(task["index"]), state))
 
 

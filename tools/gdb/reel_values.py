@@ -161,7 +161,9 @@ class TensorValue:
             raise Unreadable("sizes that do not fit the number of elements")
         self.where = location(memory, field("file", "Q"), field("line", "i"))
         self.storage = field("storage", "Q")
-        self.check_data(at)
+        self.pending = field("marks", "B") & at["Body.pending"] != 0
+        if not self.pending:
+            self.check_data(at)
         leaf = field("leaf", "Q")
         self.requires_grad = field("requires_grad", "B") != 0
         self.name = memory.std_string(leaf + at["Leaf.name"]) if leaf else ""
@@ -183,8 +185,8 @@ class TensorValue:
             raise Unreadable("elements outside of the storage")
 
     def values(self, most):
-        """The first elements in row-major order, at most `most`; None if they are not in this memory."""
-        if self.device != "cpu":
+        """The first elements in row-major order, at most `most`; None if they are not in this memory, or not yet."""
+        if self.device != "cpu" or self.pending:
             return None
         count = min(most, self.numel)
         if count == 0:
@@ -259,7 +261,7 @@ class TensorValue:
         try:
             values = self.values(most)
             if values is None:
-                said += ": its elements are on the GPU"
+                said += ": its elements are " + ("pending in a batch_map" if self.pending else "on the GPU")
             elif self.numel <= most:
                 said += ": " + (self.nested(values, self.sizes) if self.numel else "[]")
             elif most > 0:

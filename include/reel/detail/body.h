@@ -45,6 +45,8 @@ struct Body : View {
     single_block = 1,  ///< its elements lie behind it, and it has no leaf
     grouped = 2,       ///< an example's part of elements that a group of batch_map made, or a view of one
     viewed = 4,        ///< of a grouped tensor: there are, or were, others of its example that share its elements
+    pending = 8,       ///< its elements are computed later, by a call of batch_map of which `slot_version` is the depth
+    to_track = 16,     ///< of a pending tensor: a tape will track it
   };
   ReferenceCount references;
   Device device;

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "../context.h"
+
 namespace reel {
 namespace {
 
@@ -9,7 +11,10 @@ std::atomic<bool> is_invariant = false;
 
 }  // namespace
 
-void set_batch_invariant(bool invariant) { is_invariant.store(invariant, std::memory_order_relaxed); }
+void set_batch_invariant(bool invariant) {
+  if (const detail::Context* context = detail::current_context) settle_all(*context);
+  is_invariant.store(invariant, std::memory_order_relaxed);
+}
 
 bool batch_invariant() { return is_invariant.load(std::memory_order_relaxed); }
 

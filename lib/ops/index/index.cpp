@@ -4,6 +4,7 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
+#include "../../core/iteration.h"
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
@@ -23,6 +24,7 @@ void detail::check_index_dtype(const char* op, const Tensor& index, Location whe
 }
 
 bool detail::are_within(const char* op, const Tensor& indices, std::int64_t size, std::int64_t& bad, Location where) {
+  settle(indices, where);
   if (indices.device() == cpu) return kernels(cpu).indices_within(indices.body(), size, bad);
   OpInfo check{
       .name = op, .forward = [](Call& call) {
@@ -33,6 +35,27 @@ bool detail::are_within(const char* op, const Tensor& indices, std::int64_t size
   Call call{check, inputs, bytes_of(size), {}, {}, where};
   invoke(call);
   return true;
+}
+
+bool detail::accepts_index(const Body& x, const Body& index, int axis) {
+  std::int64_t bad;
+  return !(index.marks & Body::pending) && kernels(cpu).indices_within(index, x.dims[axis], bad);
+}
+
+bool detail::are_classes(const Body& x, std::int64_t classes, std::optional<std::int64_t> ignored) {
+  if (x.marks & Body::pending) return false;
+  Iteration<1> iteration({&x});
+  bool fit = true;
+  auto look_at = [&]<class T>(const T* first) {
+    iteration.for_each_row([&](const std::int64_t* offset) {
+      for (std::int64_t i = 0; i < iteration.dims[0]; ++i) {
+        std::int64_t found = first[offset[0] + i * iteration.strides[0][0]];
+        fit &= found == ignored || (found >= 0 && found < classes);
+      }
+    });
+  };
+  x.dtype == DType::i32 ? look_at(x.as<std::int32_t>()) : look_at(x.as<std::int64_t>());
+  return fit;
 }
 
 void detail::fail_range(const Call& call, std::int64_t bad, int axis) {
@@ -77,6 +100,10 @@ Joining joining_with_index(const Call& call) {
   return all_rows ? by_other_axes(call) : stacked_beside_axis(call);
 }
 
+bool accepts_index_of_axis(const Call& call) {
+  return accepts_index(call.input(0), call.input(1), static_cast<int>(call.attributes<AxisAttributes>().axis));
+}
+
 }  // namespace
 
 // gather: y[…, j, …] = x[…, index[…, j, …], …];  dx = zeros with d added at the index
@@ -104,6 +131,7 @@ constexpr OpInfo gather_op{
       if (call.input(0).numel > 1024 + 16 * call.input(1).numel) return {};
       return joining_with_index(call);
     },
+    .accepts_elements = accepts_index_of_axis,
 };
 
 Tensor gather(const Arg& x, int axis, const Arg& index) {
@@ -143,6 +171,7 @@ constexpr OpInfo scatter_op{
         },
     .saves_input_for = {0, inputs({0, 2})},
     .joining = joining_with_index,
+    .accepts_elements = accepts_index_of_axis,
 };
 
 Tensor scatter(const Arg& x, int axis, const Arg& index, const Arg& source) {
@@ -185,6 +214,7 @@ constexpr OpInfo scatter_add_op{
         },
     .saves_input_for = {0, inputs({2})},
     .joining = joining_with_index,
+    .accepts_elements = accepts_index_of_axis,
 };
 
 Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates) {

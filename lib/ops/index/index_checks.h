@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include <reel/ops/index.h>
@@ -15,6 +16,11 @@ void check_index_dtype(const char* op, const Tensor& index, Location where);
 /// Returns true if each index is in [−size, size); if not, `bad` gets one that is not. Checked before `op` runs. On a
 /// device, where the answer would have to be waited for, the kernel reports a bad index in the name of `op` later.
 bool are_within(const char* op, const Tensor& indices, std::int64_t size, std::int64_t& bad, Location where);
+
+/// Returns true if each index, on the CPU, is within an axis of x, and is there already.
+bool accepts_index(const Body& x, const Body& index, int axis);
+/// Returns true if each element, of i32 or i64 on the CPU, is in [0, classes) or `ignored`, and is there already.
+bool are_classes(const Body& x, std::int64_t classes, std::optional<std::int64_t> ignored = {});
 
 /// Throws: IndexError for an index that a kernel found out of range for an axis of input 0.
 [[noreturn]] void fail_range(const Call& call, std::int64_t bad, int axis);

@@ -50,6 +50,8 @@ void detail::take_forward(Call& call) {
     fail_range(call, bad, axis);
 }
 
+bool detail::take_accepts(const Call& call) { return accepts_index(call.input(0), call.input(1), axis_of(call)); }
+
 Joining detail::joining_of_take(const Call& call) {
   if (axis_of(call) != 0 || call.specs[0].rank == max_rank) return {};
   auto by = call.input(1).rank > 0 ? Joining::By::rows : Joining::By::stacked;

@@ -12,6 +12,8 @@ namespace reel::detail {
 void take_forward(Call& call);
 /// Indices into rows of one table are joined.
 Joining joining_of_take(const Call& call);
+/// Returns true if all indices are within the axis.
+bool take_accepts(const Call& call);
 /// The gradient of x with every element in memory.
 void take_gradient(Gradient& g);
 
@@ -23,6 +25,7 @@ constexpr OpInfo taking(const char* name, void (*gradient)(Gradient& g) = take_g
       .gradient = gradient,
       .saves_input_for = {0, inputs({0})},
       .joining = joining_of_take,
+      .accepts_elements = take_accepts,
       .internal = internal,
   };
 }

@@ -69,6 +69,7 @@ constexpr OpInfo cholesky_op{
         },
     .saves_output_for = {inputs({0})},
     .joining = by_matrices,
+    .accepts_elements = refuses_some,
 };
 
 Tensor cholesky(const Arg& a) {
@@ -131,6 +132,7 @@ constexpr OpInfo svd_op{
         },
     .saves_output_for = {inputs({0}), inputs({0}), inputs({0})},
     .joining = by_matrices,
+    .accepts_elements = refuses_some,
 };
 
 SVD svd(const Arg& a) {
@@ -162,6 +164,7 @@ constexpr OpInfo eigh_op{
         },
     .saves_output_for = {inputs({0}), inputs({0})},
     .joining = by_matrices,
+    .accepts_elements = refuses_some,
 };
 
 Eigh eigh(const Arg& a) {
@@ -187,6 +190,7 @@ constexpr OpInfo svdvals_op{
         },
     .saves_input_for = {inputs({0})},
     .joining = by_matrices,
+    .accepts_elements = refuses_some,
 };
 
 Tensor svdvals(const Arg& a) {
@@ -210,6 +214,7 @@ constexpr OpInfo eigvalsh_op{
         },
     .saves_input_for = {inputs({0})},
     .joining = by_matrices,
+    .accepts_elements = refuses_some,
 };
 
 Tensor eigvalsh(const Arg& a) {

@@ -22,6 +22,9 @@ const Tensor& square_matrices_of(const char* op, const Arg& a);
 /// Throws an Error about one matrix of input 0, whose index is counted along the batch; does nothing for −1.
 void check_matrix(const Call& call, std::int64_t number, const char* fault);
 
+/// For `OpInfo::accepts_elements` of an op that finds out only by running whether it refuses a matrix.
+inline bool refuses_some(const Call&) { return false; }
+
 /// The shape of the leading axes followed by `sizes`.
 Shape with_batch(const Tensor& a, std::initializer_list<std::int64_t> sizes);
 

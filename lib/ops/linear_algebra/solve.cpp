@@ -110,6 +110,7 @@ constexpr OpInfo solve_op{
     .saves_input_for = {inputs({0, 1})},
     .saves_output_for = {inputs({0})},
     .joining = by_matrices,
+    .accepts_elements = refuses_some,
 };
 
 Tensor solve(const Arg& a, const Arg& b) {
@@ -147,6 +148,7 @@ constexpr OpInfo triangular_solve_op{
     .saves_input_for = {inputs({0, 1})},
     .saves_output_for = {inputs({0})},
     .joining = by_matrices,
+    .accepts_elements = refuses_some,
 };
 
 Tensor triangular_solve(const Arg& a, const Arg& b, TriangularSolveOptions options) {
@@ -172,6 +174,7 @@ constexpr OpInfo inv_op{
         },
     .saves_output_for = {inputs({0})},
     .joining = by_matrices,
+    .accepts_elements = refuses_some,
 };
 
 Tensor inv(const Arg& a) {

@@ -13,6 +13,7 @@
 #include "../../kernels/loss.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../index/index_checks.h"
 #include "../joining.h"
 #include "../registry.h"
 #include "attributes.h"
@@ -34,6 +35,10 @@ struct KnownClasses {
 KnownClasses known_classes(const Tensor& targets, std::int64_t ignore_index) {
   Tensor classes = to_if_needed(targets, DType::i64), ignored = classes == ignore_index;
   return {where(ignored, 0, classes), ignored};
+}
+
+bool accepts_targets(const Call& call) {
+  return are_classes(call.input(1), call.input(0).dims[1], call.attributes<IgnoreAttributes>().ignored);
 }
 
 // The gradients of losses, as one vector.
@@ -89,6 +94,7 @@ constexpr OpInfo cross_entropy_op{
     .joining = [](const Call&) -> Joining {
       return {.by = Joining::By::rows, .dropped_outputs = 1 << exponents_output};
     },
+    .accepts_elements = accepts_targets,
 };
 
 // nll_loss_n = −x_n,t_n, 0 where t_n is ignored;  dx_n = −d_n one-hot(t_n), 0 where ignored
@@ -115,6 +121,7 @@ constexpr OpInfo nll_loss_op{
         },
     .saves_input_for = {0, inputs({0})},
     .joining = by_rows,
+    .accepts_elements = accepts_targets,
 };
 
 // y = Σ loss_n / c, where c counts the targets t_n that are not ignored;  d loss_n = dy / c

@@ -52,6 +52,14 @@ Tensor view_behind(Context& context, const Body& view, std::int64_t bytes, Locat
   return Tensor::adopt(body);
 }
 
+// Gives a pending tensor elements of `whole`, from `offset` of them on.
+void place_behind(Body& pending, const Body& whole, std::int64_t offset) {
+  whole.storage->references.retain();
+  std::exchange(pending.storage, whole.storage)->references.release();  // another tensor owns it
+  pending.data = static_cast<char*>(whole.data) + offset * static_cast<std::int64_t>(size_of(whole.dtype));
+  TapeList::mark_current(pending);
+}
+
 // The memory from a tensor's first element to behind its last.
 struct Extent {
   char *begin, *end;
@@ -104,10 +112,12 @@ std::vector<Body*> tensors_of_example(Context& context, const char* op, const Te
 }  // namespace
 
 void leave_group(const char* op, const Tensor& x, Location where) {
+  Context& context = detail::context();
+  settle(x, where);
+  settle_uses(x, context);
   with_memory_error(op, where, [&] {
     if (!(x.body().marks & Body::grouped)) [[likely]]
       return;
-    Context& context = detail::context();
     Storage* from = x.body().storage;
     Extent extent(x.body());
     std::vector<Body*> bodies = tensors_of_example(context, op, x, extent, where);
@@ -164,6 +174,10 @@ constexpr OpInfo unbatch_op{
           Context& context = detail::context();
           std::int64_t distance = parts.rows(0) * stride * static_cast<std::int64_t>(size_of(whole.dtype()));
           for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+            if (call.outputs[i].defined()) {
+              place_behind(call.outputs[i].body(), whole.body(), parts.start(i) * stride);
+              continue;
+            }
             if (i > 0 && parts.even()) {
               call.outputs[i] =
                   view_behind(context, call.output(0), static_cast<std::int64_t>(i) * distance, call.where);

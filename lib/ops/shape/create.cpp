@@ -11,6 +11,7 @@
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
 #include "../if_needed.h"
+#include "../index/index_checks.h"
 #include "../index/places.h"
 #include "../number.h"
 #include "../operand.h"
@@ -222,6 +223,8 @@ constexpr OpInfo one_hot_op{
       if (call.specs[0].rank == max_rank) return {};
       return {.by = call.input(0).rank > 0 ? Joining::By::rows : Joining::By::stacked};
     },
+    .accepts_elements =
+        [](const Call& call) { return are_classes(call.input(0), call.specs[0].dims[call.specs[0].rank - 1]); },
 };
 
 }  // namespace

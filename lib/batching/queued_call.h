@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include "../core/context.h"
+#include "../core/op.h"
+#include "report.h"
+
+namespace reel::detail {
+
+struct Task;
+
+/// A call that is to run with others of its kind: its example waits for it, or its results are pending.
+struct QueuedCall {
+  Call* call = nullptr;
+  Location where = {};              // the call site
+  Context* context = nullptr;       // of the example that waits; null if the results are pending
+  Task* task = nullptr;             // that has made the call
+  std::uint64_t task_start = 0;     // distinguishes the task from later ones
+  ReportBuilder* report = nullptr;  // that counts it
+  std::size_t example = 0;          // of the outermost batch_map
+  std::uint32_t scope_id = 0;       // of the context
+  bool recording = false;           // likewise
+  QueuedCall* next = nullptr;       // of the queue's
+
+  bool is_pending() const { return !context; }
+};
+
+/// Returns true if a set of inputs, as in `Joining`, has input i.
+inline bool has_input(std::uint8_t set, std::size_t i) { return i < 8 && set >> i & 1; }
+
+}  // namespace reel::detail
