@@ -17,7 +17,7 @@ bool each_word(const Call& call, const Joining& joining, const Context& context,
   if (!word(reinterpret_cast<std::uintptr_t>(&call.op))) return false;
   if (!word(static_cast<std::uint64_t>(joining.by) | joining.shared << 8 | joining.single << 16 |
             joining.broadcasts << 24 | tracked << 25 | (context.flags & Context::recording) << 26 |
-            call.inputs.size() << 32))
+            call.specs.size() << 28 | call.inputs.size() << 32))
     return false;
   if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size())) return false;
   for (std::size_t at = 0; at < call.attribute_bytes.size(); at += 8) {
@@ -83,10 +83,9 @@ CallKind& CallQueue::kind_of(const Call& call, const Joining& joining, const Con
       0x9E3779B97F4A7C15u;
   CallKind*& recent = by_site_[site >> 55];
   if (recent) {
-    const std::uint64_t *next = recent->key.data(), *end = next + recent->key.size();
-    bool fits =
-        each_word(call, joining, context, tracked, [&](std::uint64_t word) { return next != end && *next++ == word; });
-    if (fits && next == end) return *recent;
+    // The words so far tell what follows: a key cannot end earlier than one that begins like it.
+    const std::uint64_t* next = recent->key.data();
+    if (each_word(call, joining, context, tracked, [&](std::uint64_t word) { return *next++ == word; })) return *recent;
   }
   key_.clear();
   each_word(call, joining, context, tracked, [&](std::uint64_t word) {
@@ -116,21 +115,26 @@ CallBucket& CallQueue::bucket_of(CallKind& kind, std::uint32_t depth) {
 
 void CallQueue::add(QueuedCall& call, CallKind& kind, std::uint32_t depth) {
   CallBucket& bucket = bucket_of(kind, depth);
-  call.next = nullptr;
-  (bucket.first ? bucket.last->next : bucket.first) = &call;
-  bucket.last = &call;
-  ++bucket.count;
+  if (bucket.count == bucket.capacity) {
+    std::uint32_t capacity = std::max<std::uint32_t>(8, 2 * bucket.capacity);
+    auto** grown = static_cast<QueuedCall**>(arena_.allocate(capacity * sizeof(QueuedCall*)));
+    std::copy_n(bucket.calls, bucket.count, grown);
+    bucket.calls = grown;
+    bucket.capacity = capacity;
+  }
+  bucket.calls[bucket.count++] = &call;
   ++calls_;
 }
 
-QueuedCall& CallQueue::copy_of(const Call& call, const QueuedCall& like) {
+QueuedCall& CallQueue::keep(const Call& call, const Location& call_site) {
   std::size_t inputs = call.inputs.size(), outputs = call.outputs.size(), specs = call.specs.size(),
               bytes = call.attribute_bytes.size(), sizes = 0;
-  for (const OutputSpec& spec : call.specs) sizes += static_cast<std::size_t>(spec.rank);
-  Arrays arrays(arena_.allocate(Arrays::bytes_of<Copy>(1) + Arrays::bytes_of<Tensor>(inputs + outputs) +
+  for (std::size_t j = 0; j < specs; ++j)
+    if (!call.outputs[j].defined()) sizes += static_cast<std::size_t>(call.specs[j].rank);
+  Arrays arrays(arena_.allocate(Arrays::bytes_of<Kept>(1) + Arrays::bytes_of<Tensor>(inputs + outputs) +
                                 Arrays::bytes_of<const Tensor*>(inputs) + Arrays::bytes_of<OutputSpec>(specs) +
                                 Arrays::bytes_of<std::int64_t>(sizes) + Arrays::bytes_of<std::byte>(bytes)));
-  auto* place = arrays.take<Copy>(1);
+  auto* place = arrays.take<Kept>(1);
   auto* held = arrays.take<Tensor>(inputs + outputs);
   auto* pointers = arrays.take<const Tensor*>(inputs);
   auto* own_specs = arrays.take<OutputSpec>(specs);
@@ -140,27 +144,27 @@ QueuedCall& CallQueue::copy_of(const Call& call, const QueuedCall& like) {
   for (std::size_t j = 0; j < outputs; ++j) new (held + inputs + j) Tensor(call.outputs[j]);
   for (std::size_t j = 0; j < specs; ++j) {
     auto* spec = new (own_specs + j) OutputSpec(call.specs[j]);
-    // Pending results are row-major, whatever the order of the operands.
     spec->like = spec->order = nullptr;
-    spec->dims = dims;
-    dims = std::copy_n(call.specs[j].dims, spec->rank, dims);
+    if (call.outputs[j].defined()) {
+      spec->dims = call.output(static_cast<int>(j)).dims;
+    } else {
+      spec->dims = dims;
+      dims = std::copy_n(call.specs[j].dims, spec->rank, dims);
+    }
   }
   if (bytes != 0) std::memcpy(attributes, call.attribute_bytes.data(), bytes);
-  auto* copy = new (place)
-      Copy{{call.op, {pointers, inputs}, {attributes, bytes}, {own_specs, specs}, {held + inputs, outputs}, like.where},
-           like,
-           last_copy_,
-           held};
-  copy->queued.call = &copy->call;
-  last_copy_ = copy;
-  return copy->queued;
+  last_kept_ = new (place) Kept{
+      {{call.op, {pointers, inputs}, {attributes, bytes}, {own_specs, specs}, {held + inputs, outputs}, call_site}},
+      last_kept_,
+      held};
+  return last_kept_->queued;
 }
 
 bool CallQueue::reads(const Body& x) const {
   for (const Level& level : levels_)
     for (const CallBucket* bucket = level.first; bucket; bucket = bucket->next)
-      for (const QueuedCall* one = bucket->first; one; one = one->next)
-        for (const Tensor* input : one->call->inputs)
+      for (std::uint32_t k = 0; k < bucket->count; ++k)
+        for (const Tensor* input : bucket->calls[k]->call.inputs)
           if (input->body().storage == x.storage) return true;
   return false;
 }
@@ -175,11 +179,11 @@ CallBucket* CallQueue::take_level() {
 }
 
 void CallQueue::clear() noexcept {
-  for (Copy* copy = std::exchange(last_copy_, nullptr); copy; copy = copy->before)
-    std::destroy_n(copy->held, copy->call.inputs.size() + copy->call.outputs.size());
+  for (Kept* kept = std::exchange(last_kept_, nullptr); kept; kept = kept->before)
+    std::destroy_n(kept->held, kept->queued.call.inputs.size() + kept->queued.call.outputs.size());
   arena_.rewind();
   ++filling_;
-  level_ = calls_ = 0;
+  level_ = calls_ = bytes_ = 0;
 }
 
 }  // namespace reel::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -30,8 +31,8 @@ struct CallKind {
 /// Calls of one kind and depth, in the order in which they were made.
 struct CallBucket {
   CallKind* kind;
-  QueuedCall *first = nullptr, *last = nullptr;
-  std::size_t count = 0;
+  QueuedCall** calls = nullptr;
+  std::uint32_t count = 0, capacity = 0;
   CallBucket* next = nullptr;  // of the same depth
 };
 
@@ -45,13 +46,16 @@ class CallQueue : Immovable {
   CallKind& kind_of(const Call& call, const Joining& joining, const Context& context, bool tracked);
   /// Adds a call, which stays where it is until it is taken. Throws: std::bad_alloc.
   void add(QueuedCall& call, CallKind& kind, std::uint32_t depth);
-  /// A copy of a call, which owns its operands and outputs until `clear`. Throws: std::bad_alloc.
-  QueuedCall& copy_of(const Call& call, const QueuedCall& like);
+  /// A call at a call site, which owns copies of its operands, attributes and outputs until `clear`. Throws: std::bad_alloc.
+  QueuedCall& keep(const Call& call, const Location& call_site);
 
   bool is_empty() const { return calls_ == 0; }
   /// A number for what the queue holds until `clear`.
   std::uint64_t filling() const { return filling_; }
   std::size_t size() const { return calls_; }
+  /// Bytes of pending results.
+  std::size_t bytes() const { return bytes_; }
+  void count_bytes(std::size_t more) { bytes_ += more; }
   /// Returns true if a call reads elements of x's storage.
   bool reads(const Body& x) const;
   /// Removes the calls of the least depth that has any; null if there is none.
@@ -61,28 +65,20 @@ class CallQueue : Immovable {
   void remove_if(Predicate is_removed) noexcept {
     for (Level& level : levels_)
       for (CallBucket* bucket = level.first; bucket; bucket = bucket->next) {
-        QueuedCall* kept = std::exchange(bucket->first, nullptr);
-        bucket->last = nullptr;
-        while (QueuedCall* one = kept) {
-          kept = std::exchange(one->next, nullptr);
-          if (is_removed(*one)) {
-            --bucket->count;
-            --calls_;
-            continue;
-          }
-          (bucket->first ? bucket->last->next : bucket->first) = one;
-          bucket->last = one;
-        }
+        auto* end = std::remove_if(bucket->calls, bucket->calls + bucket->count,
+                                   [&](const QueuedCall* one) { return is_removed(*one); });
+        auto left = static_cast<std::uint32_t>(end - bucket->calls);
+        calls_ -= bucket->count - left;
+        bucket->count = left;
       }
   }
-  /// Releases what copies own. All calls must have been taken.
+  /// Releases what calls own. All calls must have been taken.
   void clear() noexcept;
 
  private:
-  struct Copy {
-    Call call;
+  struct Kept {
     QueuedCall queued;
-    Copy* before;
+    Kept* before;
     Tensor* held;  // operands and outputs
   };
   struct Level {
@@ -91,10 +87,10 @@ class CallQueue : Immovable {
   CallBucket& bucket_of(CallKind& kind, std::uint32_t depth);
 
   Arena arena_;
-  Copy* last_copy_ = nullptr;
+  Kept* last_kept_ = nullptr;
   std::vector<Level> levels_;  // by depth
   std::size_t level_ = 0;      // none before it has calls
-  std::size_t calls_ = 0;
+  std::size_t calls_ = 0, bytes_ = 0;
   std::uint64_t filling_ = 1;
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<CallKind>>> kinds_;  // by hash of the key
   std::array<CallKind*, 512> by_site_ = {};                                          // the last kind of a call site

@@ -162,10 +162,9 @@ const OpInfo& batch_for_constants() {
 // Moves the calls for which `with` holds behind the first one; returns their number, with the first.
 template <class With>
 std::size_t partition(std::span<QueuedCall*> calls, With with) {
-  auto other =
-      std::find_if_not(calls.begin() + 1, calls.end(), [&](const QueuedCall* one) { return with(*one->call); });
+  auto other = std::find_if_not(calls.begin() + 1, calls.end(), [&](const QueuedCall* one) { return with(one->call); });
   if (other != calls.end())
-    other = std::stable_partition(other, calls.end(), [&](const QueuedCall* one) { return with(*one->call); });
+    other = std::stable_partition(other, calls.end(), [&](const QueuedCall* one) { return with(one->call); });
   return static_cast<std::size_t>(other - calls.begin());
 }
 
@@ -191,7 +190,8 @@ void fill_pending(Body& pending, const Body& made) {
   pending.marks = made.marks & (Body::grouped | Body::viewed);
   pending.slot = made.slot;
   pending.slot_version = made.slot_version;
-  pending.epoch.store(made.epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  // An untracked one has the mark of an op that has used it.
+  if (!is_untracked(made)) pending.epoch.store(made.epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 Joining joining_of(const Call& call) {
@@ -211,7 +211,7 @@ Joining joining_of(const Call& call) {
 
 std::size_t Group::choose(const TapeList& tapes, std::span<QueuedCall*> calls, const Joining& joining) {
   if (calls.size() < 2) return calls.size();
-  const Call& first = *calls[0]->call;
+  const Call& first = calls[0]->call;
   if (is_view(first)) {
     // Views of one tensor are one view.
     std::size_t alike =
@@ -220,7 +220,7 @@ std::size_t Group::choose(const TapeList& tapes, std::span<QueuedCall*> calls, c
     AdjacentRows run(tapes, first.input(0), rows_in(first.input(0), joining), joining.by == Joining::By::stacked);
     std::size_t count = 1;
     while (count < calls.size()) {
-      const Body& next = calls[count]->call->input(0);
+      const Body& next = calls[count]->call.input(0);
       if (!run.add(next, rows_in(next, joining))) break;
       ++count;
     }
@@ -243,7 +243,7 @@ std::size_t Group::choose(const TapeList& tapes, std::span<QueuedCall*> calls, c
 }
 
 Group::Group(Context& context, std::span<QueuedCall* const> calls, const Joining& joining, JoinedParts& before)
-    : context_(context), calls_(calls), joining_(joining), before_(before), first_(*calls[0]->call) {
+    : context_(context), calls_(calls), joining_(joining), before_(before), first_(calls[0]->call) {
   if (joining.shared != 0)
     for (std::size_t i = 0; i < first_.inputs.size(); ++i)
       if (is_shared(i) && !is_same(*context_.tapes, input(1, i), input(0, i))) {
@@ -252,7 +252,7 @@ Group::Group(Context& context, std::span<QueuedCall* const> calls, const Joining
       }
   starts_.reserve(calls.size() + 1);
   starts_.push_back(0);
-  for (const QueuedCall* one : calls) starts_.push_back(starts_.back() + (stacked() ? 1 : rows_of(*one->call)));
+  for (const QueuedCall* one : calls) starts_.push_back(starts_.back() + (stacked() ? 1 : rows_of(one->call)));
   division_ = RowDivision::attributes(starts_, stacked());
 }
 
@@ -319,14 +319,10 @@ Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
   return whole;
 }
 
-// Only now: a call that is refused has used nothing. The uses are the examples' own, not the group's.
+// Only now: a call that is refused has used nothing. Those with pending results have recorded their uses.
 void Group::record_uses() {
-  FlagScope own(context_, Context::grouped, false);
-  NamedCaller caller(context_, {});
-  for (const QueuedCall* one : calls_) {
-    caller.rename(one->where);
-    context_.tapes->record_uses(context_, *one->call);
-  }
+  for (const QueuedCall* one : calls_)
+    if (!one->is_pending()) context_.tapes->record_uses(*one->context, one->call);
 }
 
 void Group::fill_outputs(std::span<Tensor> joined) {
@@ -338,26 +334,31 @@ void Group::fill_outputs(std::span<Tensor> joined) {
   auto dropped = [&](std::size_t j) { return !observed && joining_.dropped_outputs >> j & 1; };
   for (std::size_t j = 0; j < joined.size(); ++j) {
     if (dropped(j)) continue;
-    for (std::size_t k = 0; k < count; ++k) parts[j * count + k] = calls_[k]->call->outputs[j];
+    for (std::size_t k = 0; k < count; ++k) parts[j * count + k] = std::move(calls_[k]->call.outputs[j]);
     const Tensor* whole = &joined[j];
     division_[0] = stacked() || (!is_view(first_) && first_.specs[j].rank == 0);
     Call call{unbatch_op,  {&whole, 1}, std::as_bytes(std::span(division_)), {}, {&parts[j * count], count},
               first_.where};
-    invoke(call);
+    try {
+      invoke(call);
+    } catch (...) {
+      for (std::size_t i = 0; i < parts.size(); ++i) calls_[i % count]->call.outputs[i / count] = std::move(parts[i]);
+      throw;
+    }
   }
   for (std::size_t k = 0; k < count; ++k)
     for (std::size_t j = 0; j < joined.size(); ++j) {
       if (dropped(j)) continue;
       Tensor& part = parts[j * count + k];
       Body& body = part.body();
-      body.file = calls_[k]->where.file;
-      body.line = calls_[k]->where.line;
+      body.file = calls_[k]->call.where.file;
+      body.line = calls_[k]->call.where.line;
       body.marks = 0;
       if (!is_view(first_))
         body.marks = Body::grouped;
       else if (Body& viewed = input(k, 0).body(); viewed.marks & Body::grouped)
         std::atomic_ref(viewed.marks).store(body.marks = Body::grouped | Body::viewed, std::memory_order_relaxed);
-      calls_[k]->call->outputs[j] = std::move(part);
+      calls_[k]->call.outputs[j] = std::move(part);
     }
 }
 
@@ -370,9 +371,9 @@ void Group::fill_with_one(std::span<const Tensor> made) {
     std::uint32_t slot = tapes.slot_of(body);
     if (slot != 0) tapes.mark_shared(slot);
     for (const QueuedCall* one : calls_) {
-      Tensor& output = one->call->outputs[j];
+      Tensor& output = one->call.outputs[j];
       if (!output.defined())
-        output = slot != 0 ? made[j] : view_of(made[j], made[j].shape(), made[j].strides(), 0, one->where);
+        output = slot != 0 ? made[j] : view_of(made[j], made[j].shape(), made[j].strides(), 0, one->call.where);
       if (!output.is(made[j])) fill_pending(output.body(), body);
     }
   }

@@ -34,7 +34,7 @@ class Group {
   void run();
 
  private:
-  const Tensor& input(std::size_t call, std::size_t i) const { return *calls_[call]->call->inputs[i]; }
+  const Tensor& input(std::size_t call, std::size_t i) const { return *calls_[call]->call.inputs[i]; }
   bool stacked() const { return joining_.by == Joining::By::stacked; }
   bool is_shared(std::size_t i) const { return has_input(joining_.shared, i); }
   bool is_single(std::size_t i) const { return !stacked() && has_input(joining_.single, i); }

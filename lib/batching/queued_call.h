@@ -12,16 +12,14 @@ struct Task;
 
 /// A call that is to run with others of its kind: its example waits for it, or its results are pending.
 struct QueuedCall {
-  Call* call = nullptr;
-  Location where = {};              // the call site
+  Call call;                        // called at the call site
   Context* context = nullptr;       // of the example that waits; null if the results are pending
   Task* task = nullptr;             // that has made the call
   std::uint64_t task_start = 0;     // distinguishes the task from later ones
   ReportBuilder* report = nullptr;  // that counts it
-  std::size_t example = 0;          // of the outermost batch_map
+  std::uint32_t example = 0;        // of the outermost batch_map
   std::uint32_t scope_id = 0;       // of the context
   bool recording = false;           // likewise
-  QueuedCall* next = nullptr;       // of the queue's
 
   bool is_pending() const { return !context; }
 };

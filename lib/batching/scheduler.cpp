@@ -39,10 +39,9 @@ StackPool& stacks_of_thread(std::size_t bytes) {
   return *kept;
 }
 
-// The examples under way wait when they have as many calls, or bytes of results, pending: what one op computes is then still in
-// the caches when the next one reads it.
-static const std::size_t most_calls = getenv("MC") ? std::stoul(getenv("MC")) : 1 << 12,
-                         most_bytes = (getenv("MB") ? std::stoul(getenv("MB")) : 4) << 20;
+// What is pending runs when there are as many calls, or bytes of results, of all examples: what one op computes is then still in
+// the caches when the next one reads it. An example waits for others when it has a share of them.
+constexpr std::size_t most_calls = 1 << 12, most_bytes = std::size_t{16} << 20, shares = 8;
 
 // Properties of a call's operands that decide whether it waits for others.
 struct OperandSummary {
@@ -52,7 +51,8 @@ struct OperandSummary {
   bool any_unsafe = false;  // its elements may change without an op, or the tape may refuse it
   std::uint32_t depth = 0;  // of the calls that compute operands; 0: all are there
 
-  OperandSummary(const Call& call, const Joining& joining, const TapeList& tapes) {
+  // `runs_again`: a checkpoint may run the call again, with other tensors tracked; what it decides is the same then.
+  OperandSummary(const Call& call, const Joining& joining, const TapeList& tapes, bool runs_again) {
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const Body& x = call.inputs[i]->body();
@@ -63,8 +63,8 @@ struct OperandSummary {
         depth = std::max(depth, x.slot_version);
       } else {
         tracked = tracked || x.requires_grad || tapes.is_live(x);
-        any_unsafe |=
-            x.storage->is_foreign() || x.storage->writers.load(std::memory_order_relaxed) != 0 || tapes.may_refuse(x);
+        any_unsafe |= x.storage->is_foreign() || x.storage->writers.load(std::memory_order_relaxed) != 0 ||
+                      (!runs_again && tapes.may_refuse(x));
       }
     }
     for (const OutputSpec& spec : call.specs) {
@@ -75,6 +75,21 @@ struct OperandSummary {
     large = elements > most_elements;
   }
 };
+
+// The calls of a bucket were made one by one, between others: their memory, and that of their operands, is fetched together.
+void prefetch_operands(std::span<QueuedCall* const> calls) {
+  constexpr std::size_t ahead = 8;
+  auto fetch = [](const void* from) { __builtin_prefetch(from, 1); };
+  for (std::size_t k = 0; k < calls.size() + ahead; ++k) {
+    if (k < calls.size())
+      for (std::size_t line = 0; line < 4; ++line) fetch(reinterpret_cast<const char*>(calls[k]) + line * 64);
+    if (k < ahead) continue;
+    const Call& call = calls[k - ahead]->call;
+    for (const Tensor* input : call.inputs) fetch(&input->body());
+    for (const Tensor& output : call.outputs)
+      if (output.defined()) fetch(&output.body());
+  }
+}
 
 // Views are joined where their operands are rows of one tensor, which several tensors share then, or one parameter; not where
 // a checkpoint may run them again, because what a tape keeps shares elements, too. Other ops on a parameter run at once:
@@ -150,8 +165,8 @@ void Scheduler::verify(std::span<QueuedCall* const> calls, const Joining& joinin
   if (text.empty()) return;
   const QueuedCall& one = *calls[differing];
   fail_later(one, std::make_exception_ptr(Error(fmt::format("{}: run for {} examples at once {} than alone",
-                                                            one.call->op.name, calls.size(), text),
-                                                one.where)));
+                                                            one.call.op.name, calls.size(), text),
+                                                one.call.where)));
 }
 
 void Scheduler::fail_later(const QueuedCall& one, std::exception_ptr error) noexcept {
@@ -176,23 +191,20 @@ bool Scheduler::makes_pending(const Call& call, const Context& context) const {
 // operand is pending.
 std::size_t Scheduler::make_outputs(Call& call, const Joining& joining, std::uint32_t depth, bool tracked) {
   Context& context = current_->context;
+  bool may_track = tracked && context.has(Context::recording) && call.op.gradient;
   std::size_t bytes = 0;
-  if (call.specs.empty())
-    call.op.forward(call);
-  else
-    for (std::size_t j = 0; j < call.specs.size(); ++j)
-      if (!(joining.dropped_outputs >> j & 1)) {
-        call.outputs[j] = pending_tensor(context, call.specs[j], *nothing_.body().storage, call.where);
-        bytes += static_cast<std::size_t>(call.outputs[j].numel()) * size_of(call.outputs[j].dtype());
-      }
-  tracked = tracked && context.has(Context::recording) && call.op.gradient;
-  for (Tensor& output : call.outputs)
-    if (output.defined()) {
-      Body& body = output.body();
-      body.slot_version = depth;
-      body.marks = Body::pending;
-      if (tracked && is_floating(body.dtype)) body.marks |= Body::to_track;
+  if (call.specs.empty()) call.op.forward(call);
+  for (std::size_t j = 0; j < call.outputs.size(); ++j) {
+    if (!call.specs.empty()) {
+      if (joining.dropped_outputs >> j & 1) continue;
+      call.outputs[j] = pending_tensor(context, call.specs[j], *nothing_.body().storage, call.where);
+      bytes += static_cast<std::size_t>(call.output(static_cast<int>(j)).numel) * size_of(call.specs[j].dtype);
     }
+    Body& body = call.outputs[j].body();
+    body.slot_version = depth;
+    body.marks = Body::pending;
+    if (may_track && is_floating(body.dtype)) body.marks |= Body::to_track;
+  }
   return bytes;
 }
 
@@ -212,31 +224,36 @@ void Scheduler::run(Call& call) {
   // A hook on the op sees each call.
   if (joining.by == Joining::By::none || tapes_->is_hooked(call.op.name) || runs_at_once(call, runs_again_))
     return run_alone(Alone::op);
-  OperandSummary operands(call, joining, *task.context.tapes);
+  OperandSummary operands(call, joining, *task.context.tapes, runs_again_);
   if (operands.any_empty) return run_alone(Alone::op);
   if (operands.large) return run_alone(Alone::large);
   if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(Alone::waited);
-  // So that running the queue needs no memory of its own.
-  if (running_.capacity() <= queue_.size()) running_.reserve(std::max<std::size_t>(64, 2 * queue_.size()));
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
   CallKind& kind = queue_.kind_of(call, joining, task.context, operands.tracked && !runs_again_);
-  QueuedCall queued{.call = &call,
-                    .where = task.context.call_site(call.where),
-                    .context = nullptr,
-                    .task = &task,
-                    .task_start = task.start,
-                    .report = task.report,
-                    .example = task.example,
-                    .scope_id = task.context.scope_id,
-                    .recording = task.context.has(Context::recording)};
+  auto name_example = [&](QueuedCall& queued) -> QueuedCall& {
+    queued.task = &task;
+    queued.task_start = task.start;
+    queued.report = task.report;
+    queued.example = static_cast<std::uint32_t>(task.example);
+    queued.scope_id = task.context.scope_id;
+    queued.recording = task.context.has(Context::recording);
+    return queued;
+  };
+  const Location& where = task.context.has(Context::caller_named) ? task.context.caller : call.where;
+  std::uint32_t depth = operands.depth + 1;
   if (!operands.any_unsafe && makes_pending(call, task.context)) {
-    std::size_t bytes = make_outputs(call, joining, operands.depth + 1, operands.tracked);
-    queue_.add(queue_.copy_of(call, queued), kind, operands.depth + 1);
+    std::size_t bytes = make_outputs(call, joining, depth, operands.tracked);
+    queue_.add(name_example(queue_.keep(call, where)), kind, depth);
+    task.context.tapes->record_uses(task.context, call);
     Task& root = *task.root;
     if (std::exchange(root.delayed_in, queue_.filling()) != queue_.filling())
       root.delayed_calls = root.delayed_bytes = 0;
     root.delayed_bytes += bytes;
-    if (++root.delayed_calls * under_way_ >= most_calls || root.delayed_bytes * under_way_ >= most_bytes) wait();
+    queue_.count_bytes(bytes);
+    if (queue_.size() >= most_calls || queue_.bytes() >= most_bytes)
+      run_queue_now();
+    else if (++root.delayed_calls * shares >= most_calls || root.delayed_bytes * shares >= most_bytes)
+      wait();
     return;
   }
 
@@ -244,19 +261,14 @@ void Scheduler::run(Call& call) {
   Few<Tensor> held(call.inputs.size());
   Few<const Tensor*> inputs(call.inputs.size());
   for (std::size_t i = 0; i < held.size(); ++i) inputs[i] = &(held[i] = *call.inputs[i]);
-  struct Inputs {
-    explicit Inputs(Call& call) : call(call), before(call.inputs) {}
-    ~Inputs() { call.inputs = before; }
-    Call& call;
-    std::span<const Tensor* const> before;
-  } restored(call);
-  call.inputs = inputs;
-  queued.context = &task.context;
-  queue_.add(queued, kind, operands.depth + 1);
+  QueuedCall queued{{call.op, inputs, call.attribute_bytes, call.specs, call.outputs, where}, &task.context};
+  queue_.add(name_example(queued), kind, depth);
   task.fibre.suspend();
   if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
   if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
-  if (std::exchange(task.runs_alone, false) || task.cancelled) run_alone(Alone::waited);
+  if (!std::exchange(task.runs_alone, false) && !task.cancelled) return;
+  ScopedValue<std::span<const Tensor* const>> own(call.inputs, inputs);
+  run_alone(Alone::waited);
 }
 
 void Scheduler::settle(const Tensor& x) {
@@ -306,7 +318,7 @@ void Scheduler::run_with_stack(void (*run)(void* data), void* data) {
 void Scheduler::report_group(std::span<QueuedCall* const> calls) noexcept try {
   ++groups_run_;
   for (const QueuedCall* one : calls)
-    if (one->report) one->report->count_grouped(*one->call, one->where, groups_run_);
+    if (one->report) one->report->count_grouped(one->call, one->call.where, groups_run_);
 } catch (const std::bad_alloc&) {  // without memory the examples go on, uncounted
 }
 
@@ -315,7 +327,7 @@ void Scheduler::enter_groups(const QueuedCall& one) {
   groups_.set(Context::autocasting, false);
   groups_.set(Context::recording, one.recording);
   groups_.scope_id = one.scope_id;
-  groups_.caller = one.where;
+  groups_.caller = one.call.where;
   groups_.module_call = one.context ? one.context->module_call : nullptr;
   groups_.notes = one.context ? one.context->notes : nullptr;
   groups_.listener = dynamic_cast<Listener*>(find_listener<GroupListener>(outer_->listener));
@@ -333,25 +345,27 @@ void Scheduler::run_queue() {
 }
 
 void Scheduler::run_bucket(const CallBucket& bucket) {
-  running_.clear();
-  for (QueuedCall *one = bucket.first, *next; one; one = next) {
-    next = std::exchange(one->next, nullptr);
-    bool has_operands = !any_failed_ || std::ranges::none_of(one->call->inputs, [](const Tensor* x) {
-      return x->body().marks & Body::pending;
-    });
-    if (has_operands) {
-      running_.push_back(one);
-    } else if (!one->is_pending()) {
-      one->task->runs_alone = true;
-      make_ready(*one->task);
-    }
-  }
-  std::span<QueuedCall*> left = running_;
+  std::span<QueuedCall*> left(bucket.calls, bucket.count);
+  prefetch_operands(left);
+  if (any_failed_) left = left.first(drop_without_operands(left));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
     run_chosen(left.first(count), bucket.kind->joining);
     left = left.subspan(count);
   }
+}
+
+// Moves the calls whose operands have been computed to the front; returns their number. The others fail like those.
+std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexcept {
+  auto end = std::remove_if(calls.begin(), calls.end(), [&](const QueuedCall* one) {
+    bool fails = std::ranges::any_of(one->call.inputs, [](const Tensor* x) { return x->body().marks & Body::pending; });
+    if (fails && !one->is_pending()) {
+      one->task->runs_alone = true;
+      make_ready(*one->task);
+    }
+    return fails;
+  });
+  return static_cast<std::size_t>(end - calls.begin());
 }
 
 void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const Joining& joining) {
@@ -384,16 +398,16 @@ void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const Joining& jo
 void Scheduler::run_pending_alone(QueuedCall& one) try {
   enter_groups(one);
   FlagScope own(groups_, Context::grouped, false);
-  if (one.report) one.report->count_alone(*one.call, one.where, Alone::waited);
-  const Call& given = *one.call;
+  if (one.report) one.report->count_alone(one.call, one.call.where, Alone::waited);
+  const Call& given = one.call;
   Few<Tensor> made(given.outputs.size());
-  Call call{given.op, given.inputs, given.attribute_bytes, given.specs, {made.begin(), made.size()}, one.where};
+  Call call{given.op, given.inputs, given.attribute_bytes, given.specs, {made.begin(), made.size()}, one.call.where};
   invoke(call);
   for (std::size_t j = 0; j < made.size(); ++j)
     if (given.outputs[j].defined()) fill_pending(given.outputs[j].body(), made[j].body());
 } catch (const std::bad_alloc&) {
   try {
-    fail_for_memory(one.call->op.name, one.where);
+    fail_for_memory(one.call.op.name, one.call.where);
   } catch (const MemoryError&) {
     fail_later(one, std::current_exception());
   }
@@ -576,10 +590,7 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
   std::uint64_t call = context.generator->next_call();
   Family family;
   family.parent = current_;
-  if (!current_) {
-    outermost_ = &family;
-    under_way_ = std::min(limit, count);
-  }
+  if (!current_) outermost_ = &family;
   family.report = report;
   reports_ |= report != nullptr;
   unstarted_ += count;

@@ -109,6 +109,7 @@ class Scheduler final : public Interceptor, Immovable {
   void run_queue_now();
   void run_queue();
   void run_bucket(const CallBucket& bucket);
+  std::size_t drop_without_operands(std::span<QueuedCall*> calls) noexcept;
   /// Runs calls that Group::choose has chosen.
   void run_chosen(std::span<QueuedCall* const> calls, const Joining& joining);
   void run_pending_alone(QueuedCall& one);
@@ -142,11 +143,9 @@ class Scheduler final : public Interceptor, Immovable {
   std::vector<Task*> free_;
   Task *first_ready_ = nullptr, *last_ready_ = nullptr;  // those that can continue, in a list
   CallQueue queue_;
-  std::vector<Task*> waiters_;        // until all calls have run
-  std::vector<QueuedCall*> running_;  // the calls of the bucket that runs
-  Tensor nothing_;                    // its storage stands for that of pending tensors
+  std::vector<Task*> waiters_;  // until all calls have run
+  Tensor nothing_;              // its storage stands for that of pending tensors
   Family* outermost_ = nullptr;
-  std::size_t under_way_ = 0;  // the most examples of the outermost batch_map at a time
   std::uint64_t starts_ = 0;
   bool any_failed_ = false;  // a call of this filling of the queue has failed
   JoinedParts joined_before_;

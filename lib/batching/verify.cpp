@@ -25,13 +25,11 @@ class Copies {
   Copies(const TapeList& tapes, std::span<QueuedCall* const> calls) : tapes_(tapes) {
     for (const QueuedCall* one : calls) {
       std::vector<const Tensor*>& inputs = inputs_.emplace_back();
-      for (const Tensor* input : one->call->inputs) inputs.push_back(copy_of(*input));
-      outputs_.emplace_back(one->call->outputs.size());
-      const Call& call = *one->call;
+      for (const Tensor* input : one->call.inputs) inputs.push_back(copy_of(*input));
+      outputs_.emplace_back(one->call.outputs.size());
+      const Call& call = one->call;
       calls_.push_back({call.op, inputs, call.attribute_bytes, call.specs, outputs_.back(), call.where});
-      QueuedCall& queued = queued_.emplace_back(*one);
-      queued.call = &calls_.back();
-      pointers_.push_back(&queued);
+      pointers_.push_back(&queued_.emplace_back(QueuedCall{calls_.back(), one->context, one->task}));
     }
   }
 
@@ -108,11 +106,11 @@ std::vector<Tensor> gradients(Tape& tape, const Copies& copies) {
 std::string verify_group(Context& context, std::span<QueuedCall* const> calls, const Joining& joining,
                          std::size_t& differing) {
   // A view is no computation.
-  if (calls[0]->call->specs.empty()) return {};
+  if (calls[0]->call.specs.empty()) return {};
   Copies joined(*context.tapes, calls), single(*context.tapes, calls);
   // Under NoRecord no tape may be opened, and there are no gradients.
   bool records = context.has(Context::recording) || context.tapes->depth == 0;
-  bool differentiates = records && calls[0]->call->op.gradient && !joined.sources().empty();
+  bool differentiates = records && calls[0]->call.op.gradient && !joined.sources().empty();
   auto gradients_of = [&](const Copies& copies, auto run) {
     if (!differentiates) {
       run();
@@ -130,13 +128,13 @@ std::string verify_group(Context& context, std::span<QueuedCall* const> calls, c
       invoke(call);
       for (std::size_t j = 0; j < call.outputs.size(); ++j)
         // A listener sees those of the group, too.
-        if (joining.dropped_outputs >> j & 1 && !calls[0]->call->outputs[j].defined()) call.outputs[j].reset();
+        if (joining.dropped_outputs >> j & 1 && !calls[0]->call.outputs[j].defined()) call.outputs[j].reset();
     }
   });
   for (std::size_t k = 0; k < calls.size(); ++k)
-    for (std::size_t j = 0; j < calls[k]->call->outputs.size(); ++j)
+    for (std::size_t j = 0; j < calls[k]->call.outputs.size(); ++j)
       if (differs(joined.calls()[k].outputs[j], single.calls()[k].outputs[j]) ||
-          differs(calls[k]->call->outputs[j], single.calls()[k].outputs[j])) {
+          differs(calls[k]->call.outputs[j], single.calls()[k].outputs[j])) {
         differing = k;
         return "gives another result";
       }

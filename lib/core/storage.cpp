@@ -156,12 +156,21 @@ Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Locati
 
 Tensor pending_tensor(Context& context, const OutputSpec& spec, Storage& storage, Location where) {
   Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
-  body->marks = Body::pending;
-  set_sizes(body, {shape_of(spec), spec.dtype, spec.device}, count_of(spec, "batch_map", where));
+  std::int64_t *dims = body->extents(), *strides = dims + spec.rank, count = 1;
+  bool overflow = false;
+  for (int i = spec.rank; i-- > 0;) {
+    dims[i] = spec.dims[i];
+    strides[i] = count;
+    overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
+  }
+  body->numel = count;
   body->data = nullptr;
   body->storage = &storage;
   storage.references.retain();
-  return Tensor::adopt(body);
+  Tensor made = Tensor::adopt(body);
+  if (overflow || count > most_elements) [[unlikely]]
+    count_of(spec, "batch_map", where);
+  return made;
 }
 
 Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where) {

@@ -264,8 +264,11 @@ void record(Context& context, const OpInfo& op, Body& output, const Location& wh
 
 void TapeList::record_uses(Context& context, const Call& call) noexcept {
   if (!context.has(Context::recording) || !call.op.gradient) return;
-  for (const Tensor* input : call.inputs)
-    if (!is_live(input->body())) record_use(context, input->body(), call.op.name, call.where);
+  for (const Tensor* input : call.inputs) {
+    Body& body = input->body();
+    bool tracks = body.requires_grad || (body.marks & Body::to_track) || is_live(body);
+    if (!tracks) record_use(context, body, call.op.name, call.where);
+  }
 }
 
 bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,

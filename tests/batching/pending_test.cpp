@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "batching/checks.h"
-#include "failing_allocator.h"
 
 // Results of examples are pending until something needs their elements. Nothing can tell: everything is as if each op had run
 // when it was called.

@@ -47,25 +47,21 @@ def suspended_at(task):
     return int(task["fibre"]["inner_"]["fctx_"])
 
 
-def each_of(first):
-    """The objects of a list that their members `next` link."""
-    while first:
-        yield first
-        first = first["next"]
-
-
 def queued_calls():
     """The calls that tasks wait for, and the numbers of those whose results are pending, by the address of the task."""
     waiting, pending = {}, {}
     levels = scheduler()["queue_"]["levels_"]["_M_impl"]
     for i in range(int(levels["_M_finish"] - levels["_M_start"])):
-        for bucket in each_of(levels["_M_start"][i]["first"]):
-            for one in each_of(bucket["first"]):
+        bucket = levels["_M_start"][i]["first"]
+        while bucket:
+            for k in range(int(bucket["count"])):
+                one = bucket["calls"][k]
                 task = int(one["task"])
                 if one["context"]:
-                    waiting[task] = one["call"]
+                    waiting[task] = one["call"].address
                 else:
                     pending[task] = pending.get(task, 0) + 1
+            bucket = bucket["next"]
     return waiting, pending
 
 
