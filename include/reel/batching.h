@@ -27,7 +27,7 @@ struct BatchedLine {
   std::int64_t alone_by_op = 0;   ///< calls that ran alone because the op, with these operands, cannot be joined
   std::int64_t alone_large = 0;   ///< calls that ran alone because they are large enough to be fast on their own
   std::int64_t alone_scope = 0;   ///< calls that ran alone within an inner tape or an isolated function
-  std::int64_t alone_waited = 0;  ///< calls that ran alone because no other example had an equal one, or was under way
+  std::int64_t alone_waited = 0;  ///< calls that ran alone because there was no equal one, or no other example
 };
 
 /// Counts of grouped and single ops of a `batch_map`, by line of the caller.
@@ -40,8 +40,8 @@ struct BatchReport {
 
 /// Options of `batch_map`.
 struct BatchOptions {
-  /// The most examples that are under way at a time, at least 1. More of them make larger groups, but need more of the
-  /// caches for their stacks.
+  /// The most examples that wait at a time, at least 1. More of them make larger groups, but need more of the caches for
+  /// their stacks.
   std::int64_t in_flight = 64;
   /// Run the examples one after the other on the caller's stack, as a debugger likes it. Gradients differ by rounding only.
   bool immediate = false;
@@ -91,10 +91,16 @@ void keep(std::optional<std::monostate>& result, F&& function) {
 
 }  // namespace detail
 
-/// Calls a function with every example, and runs equal ops of different examples as one: code written for one example
-/// runs at nearly the speed of code for a batch. Each example has a stack of its own, on which it waits at an op until
-/// the op has run; so its control flow may depend on the values it computes. Returns the results in the order of the
-/// examples.
+/// Calls a function with every example, and runs equal ops of one or several examples as one: code written for one example
+/// runs at nearly the speed of code for a batch. An op returns at once, and the elements of its result are pending. They
+/// are computed when something needs them, such as `item`, printing or an op in place: the example, which has a stack of
+/// its own, waits then until the others wait, too, or have ended. So its control flow may depend on the values it computes.
+/// Returns the results in the order of the examples; everything has run by then.
+///
+/// It is as if each op ran when it is called: what is overwritten, watched or recorded afterwards does not change it, an
+/// operand that it cannot take is an error at once, and an op that may refuse elements, such as an index out of range, has
+/// looked at them. Only a MemoryError is thrown where the example next calls an op or waits, with the line of the op that
+/// found no memory. While a listener is open, as of `debug::Profile`, an example waits at every op.
 ///
 /// On the CPU an example's results in f32 and f64 are equal to the bit to those that it has alone, but for products by a
 /// transposed matrix; `set_batch_invariant(true)` makes all of them so. Gradients are sums over examples, which may differ
@@ -138,8 +144,8 @@ auto batch_map(Examples&& examples, Function&& function, const BatchOptions& opt
   }
 }
 
-/// Calls two functions within an example of `batch_map`, and runs equal ops of the two as one, too: for siblings in a
-/// tree. Elsewhere calls one after the other. The second draws its random numbers from a stream of its own. Returns a pair
+/// Calls two functions within an example of `batch_map`, of which the second goes on while the first waits for elements: for
+/// siblings in a tree whose control flow reads values. Elsewhere calls one after the other. The second draws its random numbers from a stream of its own. Returns a pair
 /// of the results, where std::monostate stands for none; nothing if neither returns anything.
 /// Throws: what the functions throw; MemoryError.
 template <class First, class Second>

@@ -20,7 +20,7 @@ class Application {
       : op_(op), f_(f), where_(where), list_(*context().tapes) {
     if (!f) fail<Error>(op, where, "the function is empty; give one that can be called");
     if (inputs.empty()) fail<Error>(op, where, "there are no inputs to differentiate by; give at least one tensor");
-    settle_all(context());
+    wait_for_all(context());
     bool recording = is_recording();
     if (list_.depth > 0 && !recording)
       fail<TapeError>(op, where,

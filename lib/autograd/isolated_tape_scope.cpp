@@ -68,7 +68,7 @@ int Aliases::overwritten() const {
 }
 
 Tensor alias_of(const Tensor& tensor) {
-  settle(tensor, {});
+  wait_for(tensor, {});
   Tensor alias = view_of(tensor, tensor.shape(), tensor.strides(), 0, {});
   alias.body().file = tensor.body().file;
   alias.body().line = tensor.body().line;
@@ -78,7 +78,7 @@ Tensor alias_of(const Tensor& tensor) {
 void check_result(const char* op, const Tensor& result, std::size_t k, Location where) {
   if (!result.defined())
     fail<Error>(op, where, "its function returned an undefined tensor as result {}: it was never given a value", k);
-  settle(result, where);
+  wait_for(result, where);
 }
 
 void replace_aliased_results(const char* op, std::span<const Tensor> inputs, std::span<Tensor> results,

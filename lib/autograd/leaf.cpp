@@ -21,8 +21,8 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const {
   return with_memory_error("requires_grad", where, [&] {
     Body& b = body(where);
     check_floating("requires_grad", *this, where);
-    settle_uses(*this, detail::context());
-    settle_all(detail::context());
+    wait_for_uses(*this, detail::context());
+    wait_for_all(detail::context());
     const TapeList& tapes = *detail::context().tapes;
     if (tapes.is_live(b) && !tapes.is_leaf(b))
       fail<TapeError>(

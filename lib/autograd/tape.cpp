@@ -155,7 +155,7 @@ Tape::Tape(TapeOptions options, Location where) try : options_(options), list_(*
         "Tape: cannot open inside NoRecord or a hook while an outer tape is open, because that tape would see what "
         "this one records; open it outside",
         context.call_site(where));
-  settle_all(context);
+  wait_for_all(context);
   first_slot_ = list.slot_count();
   opening_epoch_ = list.epoch();
   first_period_ = list.uses().begin_period();
@@ -174,7 +174,7 @@ Tape::~Tape() { Scopes::end(this); }
 TapeList& Tape::usable(const char* function, Location where) const {
   Context& context = detail::context();
   const TapeList& current = *context.tapes;
-  settle_all(context);
+  wait_for_all(context);
   current.scopes().apply_remote_ends(context);
   if (&list_ != &current || !current.scopes().is_open(this)) current.refuse_tape(function, list_, where);
   if (differentiating_)
@@ -188,7 +188,7 @@ void Tape::watch(const Arg& x) {
   with_memory_error("watch", x.location(), [&] {
     const Tensor& tensor = tensor_of("watch", x);
     check_floating("watch", tensor, x.location());
-    settle_uses(tensor, context());
+    wait_for_uses(tensor, context());
     TapeList& list = usable("watch", x.location());
     check_unused("watch", tensor, x.location());
     list.track("watch", tensor, x.location());
@@ -361,12 +361,12 @@ void Tape::check_unused(const char* function, const Tensor& x, Location where) c
 std::uint32_t Tape::first_slot() const { return list_.epoch() == opening_epoch_ ? first_slot_ : 0; }
 
 std::size_t Tape::size() const {
-  settle_all(context());
+  wait_for_all(context());
   return list_.entry_count();
 }
 
 std::size_t Tape::bytes() const {
-  settle_all(context());
+  wait_for_all(context());
   return list_.bytes();
 }
 

@@ -109,7 +109,7 @@ void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& 
       ScopedValue<ReportBuilder*> counted(around ? around->report() : report, report);
       run_immediately(count, function, failed);
     }
-    settle_all(context);
+    wait_for_all(context);
   } catch (...) {
     run_delayed(context);
     rethrow_with_index(failed, where);

@@ -51,7 +51,7 @@ std::uint64_t hash_of(std::span<const std::uint64_t> words) {
   return hash;
 }
 
-// Arrays, one behind the other, in a block of memory.
+// Consecutive arrays in a block of memory.
 class Arrays {
  public:
   explicit Arrays(void* block) : next_(static_cast<std::byte*>(block)) {}

@@ -16,7 +16,7 @@ namespace reel::detail {
 
 struct CallBucket;
 
-/// What calls must have in common to be joined.
+/// A kind of calls: they agree in all that they must have in common to be joined.
 struct CallKind {
   std::vector<std::uint64_t> key;
   Joining joining;

@@ -19,7 +19,7 @@ struct QueuedCall {
   ReportBuilder* report = nullptr;  // that counts it
   std::uint32_t example = 0;        // of the outermost batch_map
   std::uint32_t scope_id = 0;       // of the context
-  bool recording = false;           // likewise
+  bool recording = false;           // of the context
 
   bool is_pending() const { return !context; }
 };

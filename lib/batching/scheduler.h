@@ -22,6 +22,9 @@ class Scopes;
 /// The stream of random numbers of one example or sibling: that of `from`, if it has taken this call number, with an index.
 Generator stream_of(const Generator& from, std::uint64_t call, std::uint64_t index);
 
+/// Thrown in a task that is to end because another one has failed. No std::exception, so that few catch clauses meet it.
+struct Cancelled {};
+
 /// Tasks that are started together, and that their starter awaits.
 struct Family {
   Task* parent = nullptr;  // null: the thread itself
@@ -49,7 +52,7 @@ struct Task {
   std::size_t index = 0;
   std::size_t example = 0;  // of the outermost batch_map
   Task* root = nullptr;     // which runs that example's function
-  // Of the root: the last filling of the queue with pending results of the example, with their number and bytes.
+  // The root's: the last filling of the queue with pending results of the example, their number and bytes.
   std::uint64_t delayed_in = 0;
   std::size_t delayed_calls = 0, delayed_bytes = 0;
   std::uint64_t start = 0;   // counts the starts of tasks
@@ -77,10 +80,10 @@ class Scheduler final : public Interceptor, Immovable {
   void run_both(IndexedFunction functions);
   /// Called by the dispatcher on a task's fibre: makes pending results, or suspends it until the call has run.
   void run(Call& call) override;
-  void settle(const Tensor& x) override;
-  void settle_all() override;
+  void wait_for(const Tensor& x) override;
+  void wait_for_all() override;
   void run_delayed() noexcept override;
-  void settle_uses(const Tensor& x) override;
+  void wait_for_uses(const Tensor& x) override;
   void run_with_stack(void (*run)(void* data), void* data) override;
   /// The scheduler of the task that runs on this thread; null if there is none.
   static Scheduler* of(const Context& context);

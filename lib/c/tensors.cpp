@@ -21,7 +21,7 @@ const Tensor& tensor_of(const reel_tensor* handle) { return given(handle, "the t
 std::unique_ptr<reel_tensor> handle_of(const Tensor& value) {
   Location unknown;
   Tensor here = value.device() == cpu ? value : to(Arg(value, unknown), cpu);
-  settle(here, unknown);
+  wait_for(here, unknown);
   return std::make_unique<reel_tensor>(reel_tensor{here.is_contiguous() ? here : contiguous(Arg(here, unknown))});
 }
 

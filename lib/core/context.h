@@ -63,13 +63,13 @@ class Interceptor {
   /// Runs the call, at once or later: fills `call.outputs`, perhaps with pending tensors, before it returns.
   virtual void run(Call& call) = 0;
   /// Returns when the elements of a pending tensor are there. Throws: MemoryError and other errors of the delayed call.
-  virtual void settle(const Tensor&) {}
-  /// Returns when all calls of the caller's example have run. Throws: as `settle`.
-  virtual void settle_all() {}
+  virtual void wait_for(const Tensor&) {}
+  /// Returns when all calls of the caller's example have run. Throws: as `wait_for`.
+  virtual void wait_for_all() {}
   /// Runs all delayed calls at once; an error of one is thrown by the next op of its example.
   virtual void run_delayed() noexcept {}
-  /// Returns when no delayed call reads the elements that x has now. Throws: as `settle`.
-  virtual void settle_uses(const Tensor&) {}
+  /// Returns when no delayed call reads the elements that x has now. Throws: as `wait_for`.
+  virtual void wait_for_uses(const Tensor&) {}
   /// Calls run(data), which may need much stack: on the thread's own one if that of the caller's fibre has little left.
   virtual void run_with_stack(void (*run)(void* data), void* data) { run(data); }
 };
@@ -140,21 +140,21 @@ void run_with_stack(const Context& context, F f) {
   context.interceptor->run_with_stack([](void* data) { (*static_cast<F*>(data))(); }, &f);
 }
 
-/// Throws an Error for a pending tensor that no delayed call of this thread fills; else settles it.
-void settle_pending(const Tensor& x, Location where);
+/// Throws an Error for a pending tensor that no delayed call of this thread fills; else waits for its elements.
+void wait_for_pending(const Tensor& x, Location where);
 
 /// Returns when the elements of x are there: at once unless x is the result of a delayed call. Throws: as
-/// Interceptor::settle.
-inline void settle(const Tensor& x, Location where) {
+/// Interceptor::wait_for.
+inline void wait_for(const Tensor& x, Location where) {
   if (x.body().marks & Body::pending) [[unlikely]]
-    settle_pending(x, where);
+    wait_for_pending(x, where);
 }
 
 /// Returns when no call of the caller's is delayed, so that the state with which they were called may change.
-/// Throws: as Interceptor::settle.
-inline void settle_all(const Context& context) {
+/// Throws: as Interceptor::wait_for.
+inline void wait_for_all(const Context& context) {
   if (context.interceptor) [[unlikely]]
-    context.interceptor->settle_all();
+    context.interceptor->wait_for_all();
 }
 
 /// Runs what is delayed where nothing may be thrown.
@@ -163,16 +163,16 @@ inline void run_delayed(const Context& context) noexcept {
     context.interceptor->run_delayed();
 }
 
-/// Returns when no delayed call reads the elements of x, which are about to change. Throws: as `settle`.
-inline void settle_uses(const Tensor& x, const Context& context) {
+/// Returns when no delayed call reads the elements of x, which are about to change. Throws: as `wait_for`.
+inline void wait_for_uses(const Tensor& x, const Context& context) {
   if (context.interceptor) [[unlikely]]
-    context.interceptor->settle_uses(x);
+    context.interceptor->wait_for_uses(x);
 }
 
 /// Notifies this thread's listener that the function `by`, or the one around it that names itself, gives elements of x
 /// to the program. Throws: as the listener's `reading`.
 inline void notify_of_reading(const Tensor& x, const char* by, Location where) {
-  settle(x, where);
+  wait_for(x, where);
   const Context& now = context();
   if (!now.has(Context::intercepted) || !now.listener) return;
   now.listener->reading(x, now.has(Context::caller_named) && now.caller_function ? now.caller_function : by, where);

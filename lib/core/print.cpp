@@ -311,7 +311,7 @@ std::vector<std::string> words_of(const Tensor& tensor, const std::vector<std::i
 
 std::string detail::print(const Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
-  settle(tensor, {});
+  wait_for(tensor, {});
   if (tensor.numel() == 0) return "[]";
   PrintLayout layout(tensor);
   std::vector<std::string> words = words_of(tensor, layout.shown_offsets());

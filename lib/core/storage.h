@@ -49,8 +49,8 @@ struct alignas(64) Storage {
   static constexpr std::uint64_t extent_of(std::size_t bytes, std::size_t front) { return front << 48 | bytes; }
   /// The device's block of elements that are not on the CPU.
   DeviceBlock*& device_block() { return *reinterpret_cast<DeviceBlock**>(this + 1); }
-  /// Returns true if the elements are memory that somebody else has given. The library's own follow their storage, or, on a
-  /// device, have a storage that follows its body.
+  /// Returns true if the elements are in memory that is not the library's: its own follow their storage, or, on a device,
+  /// have a storage that follows its body.
   bool is_foreign() const { return data != this + 1 && front() == 0; }
   void* block() { return reinterpret_cast<char*>(this) - front(); }
   /// Assigns an id to a parameter's elements.

@@ -37,7 +37,7 @@ void check_all(const Arg& condition, std::span<const Tensor* const> tensors) {
     Tensor truth = to_if_needed(to(tensor_of(check_name, condition), boolean), cpu);
     shape = truth.shape();
     truth = contiguous(truth);
-    settle(truth, where);
+    wait_for(truth, where);
     const bool* values = truth.body().as<bool>();
     for (std::int64_t i = 0; i < truth.numel(); ++i)
       if (!values[i] && failures++ == 0) first = i;

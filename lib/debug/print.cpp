@@ -33,7 +33,7 @@ std::int64_t count_call(Location where) {
 
 Tensor name(const Tensor& x, std::string_view name, Location where) {
   tensor_of("debug::name", Arg(x, where));
-  settle(x, where);
+  wait_for(x, where);
   if (Listener* listener = context().listener) listener->named(x, name);
   return x;
 }

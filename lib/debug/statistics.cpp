@@ -60,7 +60,7 @@ std::string magnitudes_text(const Magnitudes& magnitudes) {
 TensorStatistics statistics(const Tensor& x, Location where) {
   NoRecord pause;
   Tensor here = to_if_needed(tensor_of("statistics", Arg(x, where)), cpu);
-  settle(here, where);
+  wait_for(here, where);
   const Body& body = here.body();
   TensorStatistics found{.shape = x.shape(), .dtype = x.dtype()};
   Iteration<1> iteration({&body});

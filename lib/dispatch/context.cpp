@@ -117,12 +117,13 @@ Context& create_context() {
   });
 }
 
-void settle_pending(const Tensor& x, Location where) {
-  if (Interceptor* interceptor = context().interceptor) interceptor->settle(x);
+void wait_for_pending(const Tensor& x, Location where) {
+  if (Interceptor* interceptor = context().interceptor) interceptor->wait_for(x);
   if (x.body().marks & Body::pending)
-    fail<Error>("batch_map", where,
-                "{}, made at {}, has no elements: an example of batch_map has ended before the op that computes them ran",
-                describe(x), to_string(x.made_at()));
+    fail<Error>(
+        "batch_map", where,
+        "{}, made at {}, has no elements: an example of batch_map has ended before the op that computes them ran",
+        describe(x), to_string(x.made_at()));
 }
 
 }  // namespace detail

@@ -10,7 +10,7 @@ namespace reel::detail {
 class Unobserved : Immovable {
  public:
   explicit Unobserved(Context& context) : context_(context), was_observed_(context.has(Context::intercepted)) {
-    settle_all(context);
+    wait_for_all(context);
     context.set(Context::intercepted, false);
   }
   ~Unobserved() { context_.set(Context::intercepted, was_observed_ && (context_.listener || context_.interceptor)); }

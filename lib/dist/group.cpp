@@ -102,7 +102,7 @@ void wait_until(const char* op, Location where, Complete complete) {
 struct Running {
   explicit Running(const Exchange& exchange)
       : op(exchange.op), where(exchange.where), number(agreement()->begin(exchange)) {
-    settle_all(context());
+    wait_for_all(context());
   }
 
   bool test() {

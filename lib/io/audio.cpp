@@ -219,7 +219,7 @@ void write_wav(const std::string& path, const Tensor& samples, std::int64_t samp
     NoRecord pause;
     Tensor packed = to_if_needed(samples, cpu);
     packed = contiguous_if_needed(packed.rank() == 2 ? transpose(packed) : packed);
-    settle(packed, where);
+    wait_for(packed, where);
     std::span floats(static_cast<const float*>(packed.body().data), static_cast<std::size_t>(packed.numel()));
     if (!std::all_of(floats.begin(), floats.end(), [](float x) { return std::isfinite(x); }))
       fail<Error>(write_wav_name, where, "a sample is infinite or no number");

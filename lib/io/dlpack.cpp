@@ -62,7 +62,7 @@ template <class Managed>
 std::unique_ptr<Managed, DLPackDeleter> exported(const Tensor& x, Location where) {
   const Body& body = x.body(where);
   Context& context = detail::context();
-  settle(x, where);
+  wait_for(x, where);
   if (!body.requires_grad && context.tapes->is_live(body))
     fail<TapeError>(to_name, where,
                     "{}, made at {}, is tracked by an open tape, whose gradients do not cross to another library: pass "

@@ -17,7 +17,7 @@ inline std::size_t byte_count(const Tensor& tensor) {
 
 /// The elements of a contiguous tensor on the CPU.
 inline std::span<const std::byte> elements_of(const Tensor& packed) {
-  detail::settle(packed, {});
+  detail::wait_for(packed, {});
   return {static_cast<const std::byte*>(packed.body().data), byte_count(packed)};
 }
 

@@ -50,7 +50,7 @@ std::vector<std::size_t> tracked(const Context& context, std::span<Tensor* const
   if (!context.has(Context::recording)) return numbers;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i]->defined()) continue;
-    settle(*tensors[i], {});
+    wait_for(*tensors[i], {});
     const Body& body = tensors[i]->body();
     if (body.requires_grad || context.tapes->is_live(body)) numbers.push_back(i);
   }

@@ -31,7 +31,7 @@ inline Tensor to_if_needed(const Arg& x, Device device) {
 template <class T>
 T value_to_check(const Tensor& x) {
   Tensor here = to_if_needed(to_if_needed(x, dtype_of<T>()), cpu);
-  settle(here, {});
+  wait_for(here, {});
   return *static_cast<const T*>(here.body().data);
 }
 

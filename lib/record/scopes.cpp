@@ -59,7 +59,7 @@ Scopes::~Scopes() {
 }
 
 void Scopes::begin(Context& context, OpenScope scope) {
-  if (changes_recording(scope)) settle_all(context);
+  if (changes_recording(scope)) wait_for_all(context);
   apply_remote_ends(context);
   scope.context = &context;
   scope.number = next_number_++;

@@ -38,7 +38,7 @@ TapeNodes::TapeNodes(const TapeList& list) {
 const TapeList& list_of_open_tape(const char* function, const void* tape, Location where) {
   Context& context = detail::context();
   const TapeList& list = *context.tapes;
-  settle_all(context);
+  wait_for_all(context);
   list.scopes().apply_remote_ends(context);
   if (!list.scopes().is_open(tape) || list.outer())
     fail<TapeError>(function, where,

@@ -192,7 +192,7 @@ void make_own(std::vector<NamedTensor>& tensors, std::vector<Tensor>& buffers, L
   buffers.resize(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Tensor& tensor = tensors[i].tensor;
-    settle(tensor, where);  // another thread writes it
+    wait_for(tensor, where);  // another thread writes it
     if (!is_shared(tensor)) {
       buffers[i].reset();
       continue;

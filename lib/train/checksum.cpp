@@ -67,7 +67,7 @@ std::uint64_t checksum_of(const NamedTensor& named) {
   checksum.add(name_of(named.tensor.dtype()));
   for (std::int64_t size : named.tensor.shape()) checksum.add_word(static_cast<std::uint64_t>(size));
   Tensor packed = contiguous_if_needed(named.tensor);
-  settle(packed, {});
+  wait_for(packed, {});
   checksum.add(packed.body().data, static_cast<std::size_t>(packed.numel()) * size_of(packed.dtype()));
   return checksum.value();
 }

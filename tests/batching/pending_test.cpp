@@ -19,7 +19,7 @@ namespace {
 
 Tensor row(int i) { return full({2, 3}, 0.25 * (i + 1), {.dtype = f64}); }
 
-// What a program reads of a tensor, as text.
+// A function by which a program reads elements, whose result is shown as text.
 struct Reader {
   const char* name;
   std::function<std::string(const Tensor&)> read;
@@ -197,15 +197,14 @@ TEST_CASE("tapes, scopes and uses count from the call") {
   }
   SECTION("anomalies are found at the call") {
     for (bool immediate : {true, false})
-      batch_map(
-          numbers(3),
-          [&](int i) {
-            Tensor x = row(i) - 10, before = log(x);  // outside of the scope
-            debug::AnomalyScope scope = debug::detect_anomaly();
-            CHECK_THROWS_AS(sqrt(x), debug::AnomalyError);
-            return before;
-          },
-          {.immediate = immediate});
+      batch_map(numbers(3),
+                [&](int i) {
+                  Tensor x = row(i) - 10, before = log(x);  // outside of the scope
+                  debug::AnomalyScope scope = debug::detect_anomaly();
+                  CHECK_THROWS_AS(sqrt(x), debug::AnomalyError);
+                  return before;
+                },
+                {.immediate = immediate});
   }
 }
 
@@ -218,27 +217,26 @@ TEST_CASE("an op that refuses elements throws where it is called, with pending o
         Tensor at = tensor({i, i + 1});
         return pending ? at + 1 - 1 : at;
       };
-      std::vector<int> refused = batch_map(
-          numbers(6),
-          [&](int i) {
-            int count = 0;
-            auto tries = [&](auto f) {
-              try {
-                f();
-              } catch (const Error&) {
-                ++count;
-              }
-            };
-            tries([&] { embedding(table, index(i)); });
-            tries([&] { index_select(table, 0, index(i)); });
-            tries([&] { gather(draw({2, 4}), 1, unsqueeze(index(i), 1)); });
-            tries([&] { one_hot(index(i), 4); });
-            tries([&] { cross_entropy(logits, index(i)); });
-            tries([&] { nll_loss(logits, index(i)); });
-            tries([&] { cholesky(diag(to(index(i), f64) - 3.5)); });
-            return count;
-          },
-          {.immediate = immediate});
+      std::vector<int> refused = batch_map(numbers(6),
+                                           [&](int i) {
+                                             int count = 0;
+                                             auto tries = [&](auto f) {
+                                               try {
+                                                 f();
+                                               } catch (const Error&) {
+                                                 ++count;
+                                               }
+                                             };
+                                             tries([&] { embedding(table, index(i)); });
+                                             tries([&] { index_select(table, 0, index(i)); });
+                                             tries([&] { gather(draw({2, 4}), 1, unsqueeze(index(i), 1)); });
+                                             tries([&] { one_hot(index(i), 4); });
+                                             tries([&] { cross_entropy(logits, index(i)); });
+                                             tries([&] { nll_loss(logits, index(i)); });
+                                             tries([&] { cholesky(diag(to(index(i), f64) - 3.5)); });
+                                             return count;
+                                           },
+                                           {.immediate = immediate});
       CHECK(refused == std::vector<int>{1, 1, 3, 6, 6, 6});
     }
 }
@@ -251,7 +249,8 @@ TEST_CASE("an error of shapes is thrown at the call, and what was called before 
                               return i == 3 ? matmul(row(i), row(i)) : row(i);
                             }),
                   ShapeError);
-  for (int i = 0; i < 4; ++i) CHECK(kept[static_cast<std::size_t>(i)].to_vector<double>() == (tanh(row(i)) * 2).to_vector<double>());
+  for (int i = 0; i < 4; ++i)
+    CHECK(kept[static_cast<std::size_t>(i)].to_vector<double>() == (tanh(row(i)) * 2).to_vector<double>());
 }
 
 TEST_CASE("everything has run when batch_map returns") {

@@ -12,7 +12,7 @@ std::atomic<bool> is_invariant = false;
 }  // namespace
 
 void set_batch_invariant(bool invariant) {
-  if (const detail::Context* context = detail::current_context) settle_all(*context);
+  if (const detail::Context* context = detail::current_context) wait_for_all(*context);
   is_invariant.store(invariant, std::memory_order_relaxed);
 }
 

@@ -50,7 +50,7 @@ class Overwriting {
                        "x {} repeats elements (strides {}), so one would stand for several; overwrite a copy",
                        describe(whole), to_string(whole.strides()));
     leave_group(op_, whole, where_);
-    settle(x_, where_);
+    wait_for(x_, where_);
     if (list().outer()) context_.set(Context::runs_alone, true);
   }
 
@@ -77,7 +77,7 @@ class Overwriting {
   /// skipped. Throws: TapeError.
   void prepare(OldValues old, std::initializer_list<const Tensor*> inputs) {
     for (const Tensor* input : inputs)
-      if (input) settle(*input, where_);
+      if (input) wait_for(*input, where_);
     if (!context_.has(Context::recording)) {
       // A tensor that is overwritten as a whole no longer belongs to a finished tape.
       replaces_all_ = old == OldValues::replaced;
@@ -120,7 +120,7 @@ class Overwriting {
   /// Writes a value, which broadcasts and shares no elements with x, to x.
   /// `fresh`: it has x's shape, and no other handle has its slot.
   void put(const Tensor& value, bool fresh) {
-    settle(value, where_);
+    wait_for(value, where_);
     if (!tracked_) return run(copy_in_place_op, {&value});
     if (to_.part()) return put_part(value);
     std::uint32_t slot = fresh ? list().slot_of(value.body()) : 0;
@@ -169,13 +169,13 @@ class Overwriting {
   void write(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
     Tensor output = x_;
     Call call{op, {inputs.begin(), inputs.size()}, {}, {}, {&output, 1}, where_};
-    settle_uses(x_, context_);
+    wait_for_uses(x_, context_);
     WriteGuard guard(*this);
     invoke(call);
   }
 
   void put_part(const Tensor& value) {
-    settle_uses(x_, context_);
+    wait_for_uses(x_, context_);
     {
       WriteGuard guard(*this);
       assign_part(*to_.part(), value, where_);

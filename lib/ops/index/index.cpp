@@ -24,7 +24,7 @@ void detail::check_index_dtype(const char* op, const Tensor& index, Location whe
 }
 
 bool detail::are_within(const char* op, const Tensor& indices, std::int64_t size, std::int64_t& bad, Location where) {
-  settle(indices, where);
+  wait_for(indices, where);
   if (indices.device() == cpu) return kernels(cpu).indices_within(indices.body(), size, bad);
   OpInfo check{
       .name = op, .forward = [](Call& call) {

@@ -30,7 +30,7 @@ constexpr OpInfo nonzero_op{
 
 Tensor nonzero(const Arg& x) {
   const Tensor& tensor = tensor_of("nonzero", x);
-  settle(tensor, x.location());
+  wait_for(tensor, x.location());
   std::int64_t count = kernels(tensor.device()).nonzero_count(tensor.body());
   return invoke(nonzero_op, {&tensor}, {{count, tensor.rank()}, DType::i64, tensor.device()}, x.location());
 }

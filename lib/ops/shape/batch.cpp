@@ -113,8 +113,8 @@ std::vector<Body*> tensors_of_example(Context& context, const char* op, const Te
 
 void leave_group(const char* op, const Tensor& x, Location where) {
   Context& context = detail::context();
-  settle(x, where);
-  settle_uses(x, context);
+  wait_for(x, where);
+  wait_for_uses(x, context);
   with_memory_error(op, where, [&] {
     if (!(x.body().marks & Body::grouped)) [[likely]]
       return;

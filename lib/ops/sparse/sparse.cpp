@@ -285,8 +285,8 @@ CSRMatrix csr_matrix(const Arg& row_offsets, const Arg& columns, const Arg& valu
                      shape[0] + 1, to_string(offsets.shape()));
   Tensor own_offsets = to(offsets, DType::i64);
   Tensor wide = contiguous_if_needed(to_if_needed(places, DType::i64));
-  settle(own_offsets, where);
-  settle(wide, where);
+  wait_for(own_offsets, where);
+  wait_for(wide, where);
   PatternFault fault = kernels(offsets.device()).sparse->find_fault(own_offsets.body(), wide.body(), shape[1]);
   if (fault.kind != PatternFault::none) fail_pattern(fault, places, shape, where);
   return CSRAccess::make(std::move(own_offsets), to_if_needed(wide, DType::i32), numbers, shape);

@@ -1,0 +1,206 @@
+#include "scheduler.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "../core/storage.h"
+#include "../dispatch/invoke.h"
+#include "../dispatch/listener_scope.h"
+#include "../ops/few.h"
+#include "../record/origin.h"
+#include "../record/tape_list.h"
+#include "group_listener.h"
+
+// A task's calls: whether they run at once, wait or have pending results, and what waits for these.
+
+namespace reel::detail {
+namespace {
+
+// Where a group would save little: an op with an operand or a result of more elements runs at once.
+constexpr std::int64_t most_elements = 1 << 15;
+
+// With as many calls pending, or bytes of results, of all examples, they run: what one op computes is then still in the caches
+// when the next one reads it. An example waits for others when it has a share of them.
+constexpr std::size_t most_calls = 1 << 12, most_bytes = std::size_t{16} << 20, shares = 8;
+
+// Properties of a call's operands that decide whether it waits for others.
+struct OperandSummary {
+  bool any_empty = false;
+  bool large = false;
+  bool tracked = false;     // by a tape, or will be
+  bool any_unsafe = false;  // its elements may change without an op, or the tape may refuse it
+  std::uint32_t depth = 0;  // of the calls that compute operands; 0: all are there
+
+  // `runs_again`: a checkpoint may run the call again, with other tensors tracked; what it decides is the same then.
+  OperandSummary(const Call& call, const Joining& joining, const TapeList& tapes, bool runs_again) {
+    std::int64_t elements = 0;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const Body& x = call.inputs[i]->body();
+      any_empty |= x.numel == 0;
+      if (!has_input(joining.shared, i)) elements = std::max(elements, x.numel);
+      if (x.marks & Body::pending) {
+        tracked |= (x.marks & Body::to_track) != 0;
+        depth = std::max(depth, x.slot_version);
+      } else {
+        tracked = tracked || x.requires_grad || tapes.is_live(x);
+        any_unsafe |= x.storage->is_foreign() || x.storage->writers.load(std::memory_order_relaxed) != 0 ||
+                      (!runs_again && tapes.may_refuse(x));
+      }
+    }
+    for (const OutputSpec& spec : call.specs) {
+      std::int64_t count = 1;
+      for (int i = 0; i < spec.rank; ++i) count *= spec.dims[i];
+      elements = std::max(elements, count);
+    }
+    large = elements > most_elements;
+  }
+};
+
+// Views are joined where their operands are rows of one tensor, which several tensors share then, or one parameter; not where
+// a checkpoint may run them again, because what a tape keeps shares elements, too. Other ops on a parameter run at once:
+// autocast keeps their results for all examples.
+bool runs_at_once(const Call& call, bool runs_again) {
+  const Body& x = call.input(0);
+  if (x.marks & Body::pending) return call.specs.empty() && runs_again;
+  if (call.specs.empty()) return runs_again || (!x.requires_grad && x.storage->references.unique());
+  return call.inputs.size() == 1 && x.requires_grad;
+}
+
+}  // namespace
+
+// Other listeners than those of groups see each call with its elements, on the stack of its example.
+bool Scheduler::makes_pending(const Call& call, const Context& context) const {
+  if (context.listener || context.has(Context::on_device)) return false;
+  return !call.op.accepts_elements || call.op.accepts_elements(call);
+}
+
+// Makes pending results, which the calling function may give to other ops. Views are of elements that start at null, if their
+// operand is pending.
+std::size_t Scheduler::make_outputs(Call& call, const Joining& joining, std::uint32_t depth, bool tracked) {
+  Context& context = current_->context;
+  bool may_track = tracked && context.has(Context::recording) && call.op.gradient;
+  std::size_t bytes = 0;
+  if (call.specs.empty()) call.op.forward(call);
+  for (std::size_t j = 0; j < call.outputs.size(); ++j) {
+    if (!call.specs.empty()) {
+      if (joining.dropped_outputs >> j & 1) continue;
+      call.outputs[j] = pending_tensor(context, call.specs[j], *nothing_.body().storage, call.where);
+      bytes += static_cast<std::size_t>(call.output(static_cast<int>(j)).numel) * size_of(call.specs[j].dtype);
+    }
+    Body& body = call.outputs[j].body();
+    body.slot_version = depth;
+    body.marks = Body::pending;
+    if (may_track && is_floating(body.dtype)) body.marks |= Body::to_track;
+  }
+  return bytes;
+}
+
+void Scheduler::run(Call& call) {
+  Task& task = *current_;
+  if (task.cancelled && std::uncaught_exceptions() == 0 && task.fibre.runs_here()) throw Cancelled();
+  check_stack(task, call.op.name, call.where);
+  if (task.error && std::uncaught_exceptions() == 0) std::rethrow_exception(std::exchange(task.error, nullptr));
+  auto run_alone = [&](Alone why) {
+    for (const Tensor* input : call.inputs) detail::wait_for(*input, call.where);
+    if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
+    if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
+    detail::run_with_stack(task.context, [&] { run_and_record(call); });
+  };
+  if (!may_suspend(task.context)) return run_alone(Alone::scope);
+  Joining joining = joining_of(call);
+  // A hook on the op sees each call.
+  if (joining.by == Joining::By::none || tapes_->is_hooked(call.op.name) || runs_at_once(call, runs_again_))
+    return run_alone(Alone::op);
+  OperandSummary operands(call, joining, *task.context.tapes, runs_again_);
+  if (operands.any_empty) return run_alone(Alone::op);
+  if (operands.large) return run_alone(Alone::large);
+  if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(Alone::waited);
+  // A checkpoint that runs its function again may track other tensors, but must form equal groups.
+  CallKind& kind = queue_.kind_of(call, joining, task.context, operands.tracked && !runs_again_);
+  auto name_example = [&](QueuedCall& queued) -> QueuedCall& {
+    queued.task = &task;
+    queued.task_start = task.start;
+    queued.report = task.report;
+    queued.example = static_cast<std::uint32_t>(task.example);
+    queued.scope_id = task.context.scope_id;
+    queued.recording = task.context.has(Context::recording);
+    return queued;
+  };
+  const Location& where = task.context.has(Context::caller_named) ? task.context.caller : call.where;
+  std::uint32_t depth = operands.depth + 1;
+  if (!operands.any_unsafe && makes_pending(call, task.context)) {
+    std::size_t bytes = make_outputs(call, joining, depth, operands.tracked);
+    queue_.add(name_example(queue_.keep(call, where)), kind, depth);
+    task.context.tapes->record_uses(task.context, call);
+    Task& root = *task.root;
+    if (std::exchange(root.delayed_in, queue_.filling()) != queue_.filling())
+      root.delayed_calls = root.delayed_bytes = 0;
+    root.delayed_bytes += bytes;
+    queue_.count_bytes(bytes);
+    if (queue_.size() >= most_calls || queue_.bytes() >= most_bytes)
+      run_queue_now();
+    else if (++root.delayed_calls * shares >= most_calls || root.delayed_bytes * shares >= most_bytes)
+      wait();
+    return;
+  }
+
+  // The caller's handles may be assigned while the call waits, by what the example shares with others.
+  Few<Tensor> held(call.inputs.size());
+  Few<const Tensor*> inputs(call.inputs.size());
+  for (std::size_t i = 0; i < held.size(); ++i) inputs[i] = &(held[i] = *call.inputs[i]);
+  QueuedCall queued{{call.op, inputs, call.attribute_bytes, call.specs, call.outputs, where}, &task.context};
+  queue_.add(name_example(queued), kind, depth);
+  task.fibre.suspend();
+  if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
+  if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
+  if (!std::exchange(task.runs_alone, false) && !task.cancelled) return;
+  ScopedValue<std::span<const Tensor* const>> own(call.inputs, inputs);
+  run_alone(Alone::waited);
+}
+
+void Scheduler::wait_for(const Tensor& x) {
+  while (!queue_.is_empty() && x.body().marks & Body::pending) wait();
+}
+
+void Scheduler::wait_for_uses(const Tensor& x) {
+  while (!queue_.is_empty() && queue_.reads(x.body())) wait();
+}
+
+void Scheduler::wait_for_all() {
+  while (current_->root->delayed_in == queue_.filling()) wait();
+}
+
+void Scheduler::run_delayed() noexcept {
+  if (!queue_.is_empty()) run_queue_now();
+}
+
+void Scheduler::wait() {
+  Task& task = *current_;
+  // Other examples may have more calls to run with this one's.
+  if (!may_suspend(task.context) || std::uncaught_exceptions() > 0) return run_queue_now();
+  waiters_.push_back(&task);
+  task.fibre.suspend();
+  if (task.cancelled) throw Cancelled();
+  if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
+}
+
+void Scheduler::run_queue_now() {
+  Task& task = *current_;
+  if (!task.fibre.runs_here()) return run_queue();
+  Errand errand{[](void* scheduler) { static_cast<Scheduler*>(scheduler)->run_queue(); }, this, nullptr};
+  task.errand = &errand;
+  task.fibre.suspend();
+  if (errand.error) std::rethrow_exception(errand.error);
+}
+
+void Scheduler::run_with_stack(void (*run)(void* data), void* data) {
+  Task& task = *current_;
+  if (task.fibre.stack_left() >= kernel_bytes) return run(data);
+  Errand errand{run, data, nullptr};
+  task.errand = &errand;
+  task.fibre.suspend();
+  if (errand.error) std::rethrow_exception(errand.error);
+}
+
+}  // namespace reel::detail

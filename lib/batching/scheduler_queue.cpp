@@ -1,0 +1,169 @@
+#include "scheduler.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "../core/memory_error.h"
+#include "../dispatch/invoke.h"
+#include "../dispatch/listener_scope.h"
+#include "../ops/few.h"
+#include "../record/tape_list.h"
+#include "group_listener.h"
+#include "verify.h"
+
+// Running the calls that the tasks have made.
+
+namespace reel::detail {
+namespace {
+
+// The calls of a bucket were made one by one, between others: their memory, and that of their operands, is fetched together.
+void prefetch_operands(std::span<QueuedCall* const> calls) {
+  constexpr std::size_t ahead = 8;
+  auto fetch = [](const void* from) { __builtin_prefetch(from, 1); };
+  for (std::size_t k = 0; k < calls.size() + ahead; ++k) {
+    if (k < calls.size())
+      for (std::size_t line = 0; line < 4; ++line) fetch(reinterpret_cast<const char*>(calls[k]) + line * 64);
+    if (k < ahead) continue;
+    const Call& call = calls[k - ahead]->call;
+    for (const Tensor* input : call.inputs) fetch(&input->body());
+    for (const Tensor& output : call.outputs)
+      if (output.defined()) fetch(&output.body());
+  }
+}
+
+}  // namespace
+
+// Keeps an error for a call whose result or gradient is not that of the op alone.
+void Scheduler::verify(std::span<QueuedCall* const> calls, const Joining& joining) {
+  std::size_t differing = 0;
+  std::string text;
+  try {
+    text = verify_group(groups_, calls, joining, differing);
+  } catch (...) {
+    fail_later(*calls[0], std::current_exception());
+  }
+  if (text.empty()) return;
+  const QueuedCall& one = *calls[differing];
+  fail_later(one, std::make_exception_ptr(Error(fmt::format("{}: run for {} examples at once {} than alone",
+                                                            one.call.op.name, calls.size(), text),
+                                                one.call.where)));
+}
+
+void Scheduler::fail_later(const QueuedCall& one, std::exception_ptr error) noexcept {
+  any_failed_ = true;
+  if (Task& task = *one.task; task.start == one.task_start && !task.fibre.ended()) {
+    if (!task.error) task.error = std::move(error);
+    return;
+  }
+  if (outermost_->error && outermost_->failed <= one.example) return;
+  outermost_->error = std::move(error);
+  outermost_->failed = one.example;
+  cancel(*outermost_, one.example);
+}
+
+void Scheduler::report_group(std::span<QueuedCall* const> calls) noexcept try {
+  ++groups_run_;
+  for (const QueuedCall* one : calls)
+    if (one->report) one->report->count_grouped(one->call, one->call.where, groups_run_);
+} catch (const std::bad_alloc&) {  // without memory the examples go on, uncounted
+}
+
+void Scheduler::enter_groups(const QueuedCall& one) {
+  groups_.parent = one.context ? one.context : outer_;
+  groups_.set(Context::autocasting, false);
+  groups_.set(Context::recording, one.recording);
+  groups_.scope_id = one.scope_id;
+  groups_.caller = one.call.where;
+  groups_.module_call = one.context ? one.context->module_call : nullptr;
+  groups_.notes = one.context ? one.context->notes : nullptr;
+  groups_.listener = dynamic_cast<Listener*>(find_listener<GroupListener>(outer_->listener));
+  groups_.set(Context::intercepted, groups_.listener != nullptr);
+}
+
+void Scheduler::run_queue() {
+  ScopedValue<Context*> entered(current_context, &groups_);
+  while (const CallBucket* first = queue_.take_level())
+    for (const CallBucket* bucket = first; bucket; bucket = bucket->next) run_bucket(*bucket);
+  queue_.clear();
+  any_failed_ = false;
+  for (Task* task : waiters_) make_ready(*task);
+  waiters_.clear();
+}
+
+void Scheduler::run_bucket(const CallBucket& bucket) {
+  std::span<QueuedCall*> left(bucket.calls, bucket.count);
+  prefetch_operands(left);
+  if (any_failed_) left = left.first(drop_without_operands(left));
+  while (!left.empty()) {
+    std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
+    run_chosen(left.first(count), bucket.kind->joining);
+    left = left.subspan(count);
+  }
+}
+
+// Moves the calls whose operands have been computed to the front; returns their number. The others fail like those.
+std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexcept {
+  auto end = std::remove_if(calls.begin(), calls.end(), [&](const QueuedCall* one) {
+    bool fails = std::ranges::any_of(one->call.inputs, [](const Tensor* x) { return x->body().marks & Body::pending; });
+    if (fails && !one->is_pending()) {
+      one->task->runs_alone = true;
+      make_ready(*one->task);
+    }
+    return fails;
+  });
+  return static_cast<std::size_t>(end - calls.begin());
+}
+
+void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const Joining& joining) {
+  bool ran = false;
+  if (calls.size() > 1) {
+    enter_groups(*calls[0]);
+    try {
+      Group(groups_, calls, joining, joined_before_).run();
+      ran = true;
+    } catch (...) {
+      // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.
+    }
+    if (ran && options_.verify) {
+      groups_.listener = nullptr;
+      groups_.set(Context::intercepted, false);
+      verify(calls, joining);
+    }
+  }
+  if (ran && reports_) report_group(calls);
+  for (QueuedCall* one : calls) {
+    if (!one->is_pending()) {
+      one->task->runs_alone = !ran;
+      make_ready(*one->task);
+    } else if (!ran) {
+      run_pending_alone(*one);
+    }
+  }
+}
+
+void Scheduler::run_pending_alone(QueuedCall& one) try {
+  enter_groups(one);
+  FlagScope own(groups_, Context::grouped, false);
+  if (one.report) one.report->count_alone(one.call, one.call.where, Alone::waited);
+  const Call& given = one.call;
+  Few<Tensor> made(given.outputs.size());
+  Call call{given.op, given.inputs, given.attribute_bytes, given.specs, {made.begin(), made.size()}, one.call.where};
+  invoke(call);
+  for (std::size_t j = 0; j < made.size(); ++j)
+    if (given.outputs[j].defined()) fill_pending(given.outputs[j].body(), made[j].body());
+} catch (const std::bad_alloc&) {
+  try {
+    fail_for_memory(one.call.op.name, one.call.where);
+  } catch (const MemoryError&) {
+    fail_later(one, std::current_exception());
+  }
+} catch (...) {
+  fail_later(one, std::current_exception());
+}
+
+}  // namespace reel::detail
