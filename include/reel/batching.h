@@ -100,7 +100,8 @@ void keep(std::optional<std::monostate>& result, F&& function) {
 /// It is as if each op ran when it is called: what is overwritten, watched or recorded afterwards does not change it, an
 /// operand that it cannot take is an error at once, and an op that may refuse elements, such as an index out of range, has
 /// looked at them. Only a MemoryError is thrown where the example next calls an op or waits, with the line of the op that
-/// found no memory. While a listener is open, as of `debug::Profile`, an example waits at every op.
+/// found no memory. While a listener is open, as of `debug::Profile`, an example waits at every op. Another thread may use
+/// a result only once its elements have been needed here.
 ///
 /// On the CPU an example's results in f32 and f64 are equal to the bit to those that it has alone, but for products by a
 /// transposed matrix; `set_batch_invariant(true)` makes all of them so. Gradients are sums over examples, which may differ

@@ -174,6 +174,7 @@ void Tape::add_hook(const Arg& x, GradientHook f) {
   with_memory_error("hook", x.location(), [&] {
     TapeList& list = usable("hook", x.location());
     const Tensor& tensor = tensor_of("hook", x);
+    wait_for(tensor, x.location());
     check_floating("hook", tensor, x.location());
     if (!f) fail<Error>("hook", x.location(), "the function for the gradient of {} is empty", describe(tensor));
     std::uint32_t slot = tensor.is_parameter() ? 0 : tracked_slot("hook", tensor, x.location());
@@ -195,6 +196,7 @@ void Tape::trace(const Arg& h) {
   with_memory_error("trace", h.location(), [&] {
     TapeList& list = usable("trace", h.location());
     const Tensor& tensor = tensor_of("trace", h);
+    wait_for(tensor, h.location());
     check_floating("trace", tensor, h.location());
     std::uint32_t slot =
         tensor.is_parameter() ? list.track("trace", tensor, h.location()) : tracked_slot("trace", tensor, h.location());

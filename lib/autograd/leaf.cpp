@@ -21,6 +21,7 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const {
   return with_memory_error("requires_grad", where, [&] {
     Body& b = body(where);
     check_floating("requires_grad", *this, where);
+    wait_for(*this, where);
     wait_for_uses(*this, detail::context());
     wait_for_all(detail::context());
     const TapeList& tapes = *detail::context().tapes;

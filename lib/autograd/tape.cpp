@@ -188,6 +188,7 @@ void Tape::watch(const Arg& x) {
   with_memory_error("watch", x.location(), [&] {
     const Tensor& tensor = tensor_of("watch", x);
     check_floating("watch", tensor, x.location());
+    wait_for(tensor, x.location());
     wait_for_uses(tensor, context());
     TapeList& list = usable("watch", x.location());
     check_unused("watch", tensor, x.location());
@@ -211,6 +212,7 @@ Differentiation::Differentiation(const char* op, Tape& tape, const Arg& target, 
       target_(tensor_of(op, target)),
       sources_(sources),
       unconnected_(unconnected) {
+  wait_for(target_, where_);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Tensor& source = sources[i];
     if (!source.defined()) fail<Error>(op, where_, "source {} is an undefined tensor: it was never given a value", i);
@@ -220,6 +222,7 @@ Differentiation::Differentiation(const char* op, Tape& tape, const Arg& target, 
           "source {}, {} made at {}, is not floating, and only floating tensors have gradients; convert it "
           "with to(x, f32) before it is used",
           i, describe(source), to_string(source.made_at()));
+    wait_for(source, where_);
     std::uint32_t slot = list_.slot_of(source.body());
     if (!slot && source.is_parameter()) slot = list_.track(op, source, where_);
     if (!slot && unconnected == Unconnected::error)
@@ -295,6 +298,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
     Location where = target.location();
     TapeList& list = usable(backward_name, where);
     const Tensor& goal = tensor_of(backward_name, target);
+    wait_for(goal, where);
     CallerScope caller(where);
     std::uint32_t slot = target_slot(backward_name, list, goal, first_slot_, where);
     Tensor seed = seed_for(backward_name, goal, options.seed, where);

@@ -109,11 +109,11 @@ void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& 
       ScopedValue<ReportBuilder*> counted(around ? around->report() : report, report);
       run_immediately(count, function, failed);
     }
-    wait_for_all(context);
   } catch (...) {
     run_delayed(context);
     rethrow_with_index(failed, where);
   }
+  wait_for_all(context);
 }
 
 void run_both(IndexedFunction functions) {

@@ -9,6 +9,7 @@
 #include <reel/ops/shape.h>
 #include <reel/threads.h>
 
+#include "../core/replace_storage.h"
 #include "../core/storage.h"
 #include "../dispatch/invoke.h"
 #include "../ops/few.h"
@@ -181,9 +182,7 @@ bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b) {
 }
 
 void fill_pending(Body& pending, const Body& made) {
-  made.storage->references.retain();
-  if (std::exchange(pending.storage, made.storage)->references.release())
-    throw InternalError("batching: a pending tensor was the last owner of its storage");
+  replace_storage(pending, made);
   pending.data = made.data;
   std::copy_n(made.strides, made.rank, pending.extents() + pending.rank);
   pending.contiguous = made.contiguous;
@@ -342,7 +341,8 @@ void Group::fill_outputs(std::span<Tensor> joined) {
     try {
       invoke(call);
     } catch (...) {
-      for (std::size_t i = 0; i < parts.size(); ++i) calls_[i % count]->call.outputs[i / count] = std::move(parts[i]);
+      for (std::size_t i = 0; i < (j + 1) * count; ++i)
+        if (parts[i].defined()) calls_[i % count]->call.outputs[i / count] = std::move(parts[i]);
       throw;
     }
   }

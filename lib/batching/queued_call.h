@@ -16,6 +16,8 @@ struct QueuedCall {
   Context* context = nullptr;       // of the example that waits; null if the results are pending
   Task* task = nullptr;             // that has made the call
   std::uint64_t task_start = 0;     // distinguishes the task from later ones
+  Task* root = nullptr;             // of the example
+  std::uint64_t root_start = 0;     // distinguishes it from later ones
   ReportBuilder* report = nullptr;  // that counts it
   std::uint32_t example = 0;        // of the outermost batch_map
   std::uint32_t scope_id = 0;       // of the context

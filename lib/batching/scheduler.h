@@ -123,7 +123,7 @@ class Scheduler final : public Interceptor, Immovable {
   bool makes_pending(const Call& call, const Context& context) const;
   std::size_t make_outputs(Call& call, const Joining& joining, std::uint32_t depth, bool tracked);
   void report_group(std::span<QueuedCall* const> calls) noexcept;
-  void verify(std::span<QueuedCall* const> calls, const Joining& joining);
+  void verify(std::span<QueuedCall* const> calls, const Joining& joining) noexcept;
   /// Throws: Error if the task's stack is nearly full.
   void check_stack(const Task& task, const char* caller, Location where) const;
 
@@ -150,7 +150,6 @@ class Scheduler final : public Interceptor, Immovable {
   Tensor nothing_;              // its storage stands for that of pending tensors
   Family* outermost_ = nullptr;
   std::uint64_t starts_ = 0;
-  bool any_failed_ = false;  // a call of this filling of the queue has failed
   JoinedParts joined_before_;
   std::uint64_t groups_run_ = 0;
 };

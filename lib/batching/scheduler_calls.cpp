@@ -67,6 +67,24 @@ bool runs_at_once(const Call& call, bool runs_again) {
   return call.inputs.size() == 1 && x.requires_grad;
 }
 
+bool is_pending(const Tensor* x) { return (x->body().marks & Body::pending) != 0; }
+
+// The operands of a call that waits: the caller's handles may be assigned meanwhile, by what the example shares with others.
+class HeldInputs : Immovable {
+ public:
+  explicit HeldInputs(Call& call) : call_(call), before_(call.inputs), held_(before_.size()), inputs_(before_.size()) {
+    for (std::size_t i = 0; i < before_.size(); ++i) inputs_[i] = &(held_[i] = *before_[i]);
+    call.inputs = inputs_;
+  }
+  ~HeldInputs() { call_.inputs = before_; }
+
+ private:
+  Call& call_;
+  std::span<const Tensor* const> before_;
+  Few<Tensor> held_;
+  Few<const Tensor*> inputs_;
+};
+
 }  // namespace
 
 // Other listeners than those of groups see each call with its elements, on the stack of its example.
@@ -101,11 +119,16 @@ void Scheduler::run(Call& call) {
   if (task.cancelled && std::uncaught_exceptions() == 0 && task.fibre.runs_here()) throw Cancelled();
   check_stack(task, call.op.name, call.where);
   if (task.error && std::uncaught_exceptions() == 0) std::rethrow_exception(std::exchange(task.error, nullptr));
-  auto run_alone = [&](Alone why) {
-    for (const Tensor* input : call.inputs) detail::wait_for(*input, call.where);
+  auto run_here = [&](Alone why) {
     if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
     if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
     detail::run_with_stack(task.context, [&] { run_and_record(call); });
+  };
+  auto run_alone = [&](Alone why) {
+    if (std::ranges::none_of(call.inputs, is_pending)) return run_here(why);
+    HeldInputs held(call);
+    for (const Tensor* input : call.inputs) detail::wait_for(*input, call.where);
+    run_here(why);
   };
   if (!may_suspend(task.context)) return run_alone(Alone::scope);
   Joining joining = joining_of(call);
@@ -121,6 +144,8 @@ void Scheduler::run(Call& call) {
   auto name_example = [&](QueuedCall& queued) -> QueuedCall& {
     queued.task = &task;
     queued.task_start = task.start;
+    queued.root = task.root;
+    queued.root_start = task.root->start;
     queued.report = task.report;
     queued.example = static_cast<std::uint32_t>(task.example);
     queued.scope_id = task.context.scope_id;
@@ -145,18 +170,15 @@ void Scheduler::run(Call& call) {
     return;
   }
 
-  // The caller's handles may be assigned while the call waits, by what the example shares with others.
-  Few<Tensor> held(call.inputs.size());
-  Few<const Tensor*> inputs(call.inputs.size());
-  for (std::size_t i = 0; i < held.size(); ++i) inputs[i] = &(held[i] = *call.inputs[i]);
-  QueuedCall queued{{call.op, inputs, call.attribute_bytes, call.specs, call.outputs, where}, &task.context};
+  HeldInputs held(call);
+  QueuedCall queued{{call.op, call.inputs, call.attribute_bytes, call.specs, call.outputs, where}, &task.context};
   queue_.add(name_example(queued), kind, depth);
   task.fibre.suspend();
-  if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
-  if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
-  if (!std::exchange(task.runs_alone, false) && !task.cancelled) return;
-  ScopedValue<std::span<const Tensor* const>> own(call.inputs, inputs);
-  run_alone(Alone::waited);
+  if (std::uncaught_exceptions() == 0) {
+    if (task.cancelled) throw Cancelled();
+    if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
+  }
+  if (std::exchange(task.runs_alone, false) || task.cancelled) run_alone(Alone::waited);
 }
 
 void Scheduler::wait_for(const Tensor& x) {

@@ -36,30 +36,38 @@ void prefetch_operands(std::span<QueuedCall* const> calls) {
   }
 }
 
+// A tensor whose call has failed stays pending, which is an error for whatever reads its elements. They are NaN, or −1, for ops,
+// and need no memory: all of them are one.
+void poison(Body& body) noexcept {
+  static std::uint64_t ones = ~std::uint64_t{0}, zeros = 0;  // other bools are undefined
+  body.data = body.dtype == DType::boolean ? &zeros : &ones;
+  std::fill_n(body.extents() + body.rank, body.rank, 0);
+  body.contiguous = body.numel <= 1;
+}
+
 }  // namespace
 
 // Keeps an error for a call whose result or gradient is not that of the op alone.
-void Scheduler::verify(std::span<QueuedCall* const> calls, const Joining& joining) {
+void Scheduler::verify(std::span<QueuedCall* const> calls, const Joining& joining) noexcept try {
   std::size_t differing = 0;
-  std::string text;
-  try {
-    text = verify_group(groups_, calls, joining, differing);
-  } catch (...) {
-    fail_later(*calls[0], std::current_exception());
-  }
+  std::string text = verify_group(groups_, calls, joining, differing);
   if (text.empty()) return;
   const QueuedCall& one = *calls[differing];
   fail_later(one, std::make_exception_ptr(Error(fmt::format("{}: run for {} examples at once {} than alone",
                                                             one.call.op.name, calls.size(), text),
                                                 one.call.where)));
+} catch (...) {
+  fail_later(*calls[0], std::current_exception());
 }
 
 void Scheduler::fail_later(const QueuedCall& one, std::exception_ptr error) noexcept {
-  any_failed_ = true;
-  if (Task& task = *one.task; task.start == one.task_start && !task.fibre.ended()) {
-    if (!task.error) task.error = std::move(error);
-    return;
-  }
+  for (Tensor& output : one.call.outputs)
+    if (output.defined() && output.body().marks & Body::pending) poison(output.body());
+  for (auto [task, start] : {std::pair(one.task, one.task_start), std::pair(one.root, one.root_start)})
+    if (task->start == start && !task->fibre.ended()) {
+      if (!task->error) task->error = std::move(error);
+      return;
+    }
   if (outermost_->error && outermost_->failed <= one.example) return;
   outermost_->error = std::move(error);
   outermost_->failed = one.example;
@@ -87,18 +95,20 @@ void Scheduler::enter_groups(const QueuedCall& one) {
 
 void Scheduler::run_queue() {
   ScopedValue<Context*> entered(current_context, &groups_);
+  // A task has its own count while it runs.
+  if (current_) groups_.multiplications = current_->context.multiplications;
   while (const CallBucket* first = queue_.take_level())
     for (const CallBucket* bucket = first; bucket; bucket = bucket->next) run_bucket(*bucket);
   queue_.clear();
-  any_failed_ = false;
   for (Task* task : waiters_) make_ready(*task);
   waiters_.clear();
+  if (current_) current_->context.multiplications = groups_.multiplications;
 }
 
 void Scheduler::run_bucket(const CallBucket& bucket) {
   std::span<QueuedCall*> left(bucket.calls, bucket.count);
   prefetch_operands(left);
-  if (any_failed_) left = left.first(drop_without_operands(left));
+  left = left.first(drop_without_operands(left));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
     run_chosen(left.first(count), bucket.kind->joining);
@@ -108,13 +118,21 @@ void Scheduler::run_bucket(const CallBucket& bucket) {
 
 // Moves the calls whose operands have been computed to the front; returns their number. The others fail like those.
 std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexcept {
-  auto end = std::remove_if(calls.begin(), calls.end(), [&](const QueuedCall* one) {
-    bool fails = std::ranges::any_of(one->call.inputs, [](const Tensor* x) { return x->body().marks & Body::pending; });
-    if (fails && !one->is_pending()) {
+  auto end = std::remove_if(calls.begin(), calls.end(), [&](QueuedCall* one) {
+    auto failed =
+        std::ranges::find_if(one->call.inputs, [](const Tensor* x) { return (x->body().marks & Body::pending) != 0; });
+    if (failed == one->call.inputs.end()) return false;
+    if (one->is_pending()) {
+      try {
+        wait_for_pending(**failed, one->call.where);
+      } catch (...) {
+        fail_later(*one, std::current_exception());
+      }
+    } else {
       one->task->runs_alone = true;
       make_ready(*one->task);
     }
-    return fails;
+    return true;
   });
   return static_cast<std::size_t>(end - calls.begin());
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/context.h"
 #include "../core/dtype_dispatch.h"
 #include "guard.h"
 #include "handles.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include <reel/detail/fork_safe_mutex.h>
 
@@ -14,6 +15,7 @@
 #include "memory_order.h"
 #include "op.h"
 #include "op_error.h"
+#include "replace_storage.h"
 
 namespace reel::detail {
 namespace {
@@ -296,6 +298,14 @@ bool leaves_elements(Body* body) noexcept {
 }
 
 }  // namespace
+
+void replace_storage(Body& body, const Body& other) noexcept {
+  other.storage->references.retain();
+  Storage* before = std::exchange(body.storage, other.storage);
+  if (!before->references.release()) return;
+  ForeignRelease foreign;
+  free_elements(before, context().heap, foreign);
+}
 
 void destroy(Body* body) noexcept {
   Context* context = current_context;

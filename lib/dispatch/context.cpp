@@ -117,7 +117,8 @@ Context& create_context() {
   });
 }
 
-void wait_for_pending(const Tensor& x, Location where) {
+void wait_for_pending(const Tensor& given, Location where) {
+  Tensor x = given;  // the caller's handle may be assigned meanwhile
   if (Interceptor* interceptor = context().interceptor) interceptor->wait_for(x);
   if (x.body().marks & Body::pending)
     fail<Error>(

@@ -33,6 +33,7 @@ void run_or_intercept(Context& context, Call& call) {
 
 [[gnu::noinline]] void run_observed(Context& context, Call& call) {
   Location where = context.call_site(call.where);
+  for (const Tensor* input : call.inputs) wait_for(*input, where);
   context.listener->starting(call, where);
   try {
     run_or_intercept(context, call);

@@ -101,9 +101,7 @@ void wait_until(const char* op, Location where, Complete complete) {
 // An exchange that this rank has begun, and the requests that move its elements.
 struct Running {
   explicit Running(const Exchange& exchange)
-      : op(exchange.op), where(exchange.where), number(agreement()->begin(exchange)) {
-    wait_for_all(context());
-  }
+      : op(exchange.op), where(exchange.where), number((run_delayed(context()), agreement()->begin(exchange))) {}
 
   bool test() {
     int complete = 0;

@@ -25,7 +25,7 @@ namespace {
 
 // Writes values to a parameter, as an overwrite.
 void put(const Tensor& parameter, const Tensor& values, Location where) {
-  wait_for_all(context());
+  run_delayed(context());
   Storage& storage = *parameter.body().storage;
   prepare_on_device(parameter.body(), true);
   kernels(parameter.device()).copy(parameter.body(), values.body());

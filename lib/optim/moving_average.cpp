@@ -48,7 +48,7 @@ void add_on_cpu(const Tensor& average, const Tensor& tensor, const AverageNumber
 // a = δ a + (1 − δ) w for all tensors, on each device in one call.
 void add_all(std::span<const Tensor> averages, std::span<const Tensor> tensors, const AverageNumbers& numbers,
              const void* recorded) {
-  wait_for_all(context());
+  run_delayed(context());
   std::vector<std::pair<Device, std::vector<ParameterSlice>>> by_device;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Device device = tensors[i].device();

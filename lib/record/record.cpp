@@ -36,7 +36,8 @@ bool TapeList::may_refuse(const Body& body) const {
   if (usual_slot(body) != unusual) return false;
   if (body.epoch.load(std::memory_order_relaxed) == epoch_) return !body.requires_grad;
   if (!foreign_leaves_.empty() || inherited_ || outer_) return true;
-  return !body.requires_grad && (!is_untracked(body) || body.storage->tracked_by.load(std::memory_order_relaxed) != 0);
+  std::uint64_t written = body.storage->tracked_by.load(std::memory_order_relaxed);
+  return body.requires_grad ? written == epoch_ : !is_untracked(body) || written != 0;
 }
 
 bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {

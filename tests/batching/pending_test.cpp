@@ -43,7 +43,7 @@ const std::vector<Reader>& readers() {
       {"of a view", [](const Tensor& x) { return first_of(transpose(x).strided_data<double>()); }},
       {"to_string", [](const Tensor& x) { return to_string(x); }},
       {"<<", [](const Tensor& x) { return text_of(x); }},
-      {"statistics", [](const Tensor& x) { return text_of(debug::statistics(x).mean); }},
+      {"statistics", [](const Tensor& x) { return text_of(debug::statistics(x).max); }},
       {"check", [](const Tensor& x) { return debug::check(x > 0), std::string("checked"); }},
       {"nonzero", [](const Tensor& x) { return text_of(nonzero(x > 0.3).numel()); }},
       {"a mask", [](const Tensor& x) { return text_of(masked_select(x, x > 0.3).numel()); }},
@@ -116,20 +116,22 @@ TEST_CASE("an op computes with the elements that its operands have when it is ca
   }
   SECTION("of memory that is not the library's") {
     check_equal([](int i) {
-      Tensor owner = copy(row(i));
-      auto exported = io::to_dlpack(owner);
-      auto* elements = static_cast<double*>(exported->dl_tensor.data);
-      Tensor x = io::from_dlpack(exported.release()), y = x * 2;
+      double elements[2] = {0.5 * i, 1};
+      std::int64_t sizes[] = {2};
+      io::DLManagedTensor given{{elements, {1, 0}, 1, {2, 64, 1}, sizes, nullptr, 0}, nullptr, nullptr};
+      Tensor x = io::from_dlpack(&given), y = x * 2;
       elements[0] = 7;
-      return to_string(y);
+      return to_string(y) + to_string(x * 2);
     });
   }
   SECTION("a parameter that an optimiser changes") {
     check_equal([](int i) {
       Tensor p = copy(row(i)).requires_grad();
       optim::SGD optimiser({p}, {.learning_rate = 0.5});
-      Tape tape;
-      tape.backward(sum(p * p));
+      {
+        Tape tape;
+        tape.backward(sum(p * p));
+      }
       Tensor y;
       {
         NoRecord paused;
@@ -157,8 +159,9 @@ TEST_CASE("tapes, scopes and uses count from the call") {
             return sum(x * constant + w);
           },
           options);
-      tape.backward(sum(stack(losses)));
-      return std::vector<Tensor>{w.grad(), stack(losses)};
+      Tensor total = sum(stack(losses)), values = stop_gradient(stack(losses));
+      tape.backward(total);
+      return std::vector<Tensor>{w.grad(), values};
     };
     check_close(gradient({}), gradient({.immediate = true}));
   }
@@ -201,7 +204,7 @@ TEST_CASE("tapes, scopes and uses count from the call") {
                 [&](int i) {
                   Tensor x = row(i) - 10, before = log(x);  // outside of the scope
                   debug::AnomalyScope scope = debug::detect_anomaly();
-                  CHECK_THROWS_AS(sqrt(x), debug::AnomalyError);
+                  CHECK_THROWS_AS(sqrt(x), AnomalyError);
                   return before;
                 },
                 {.immediate = immediate});
@@ -237,7 +240,7 @@ TEST_CASE("an op that refuses elements throws where it is called, with pending o
                                              return count;
                                            },
                                            {.immediate = immediate});
-      CHECK(refused == std::vector<int>{1, 1, 3, 6, 6, 6});
+      CHECK(refused == std::vector<int>{1, 1, 3, 7, 6, 6});
     }
 }
 

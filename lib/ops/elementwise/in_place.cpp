@@ -76,8 +76,13 @@ class Overwriting {
   /// Determines whether x will be tracked. `inputs`: the operands of its new values besides the old ones; nulls are
   /// skipped. Throws: TapeError.
   void prepare(OldValues old, std::initializer_list<const Tensor*> inputs) {
-    for (const Tensor* input : inputs)
-      if (input) wait_for(*input, where_);
+    // While one waits, another example may assign a handle that they share.
+    for (bool again = true; std::exchange(again, false);)
+      for (const Tensor* input : inputs)
+        if (input && input->body().marks & Body::pending) {
+          wait_for(*input, where_);
+          again = true;
+        }
     if (!context_.has(Context::recording)) {
       // A tensor that is overwritten as a whole no longer belongs to a finished tape.
       replaces_all_ = old == OldValues::replaced;
@@ -111,6 +116,8 @@ class Overwriting {
 
   /// Runs an op that writes to an untracked x.
   void run(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
+    for (const Tensor* input : inputs) wait_for(*input, where_);
+    wait_for_uses(x_, context_);
     bool untracks = context_.has(Context::recording) || (replaces_all_ && !list().is_live(x_.body()));
     if (untracks) list().forget(x_.body());
     write(op, inputs);
@@ -121,6 +128,7 @@ class Overwriting {
   /// `fresh`: it has x's shape, and no other handle has its slot.
   void put(const Tensor& value, bool fresh) {
     wait_for(value, where_);
+    wait_for_uses(x_, context_);
     if (!tracked_) return run(copy_in_place_op, {&value});
     if (to_.part()) return put_part(value);
     std::uint32_t slot = fresh ? list().slot_of(value.body()) : 0;
@@ -169,13 +177,11 @@ class Overwriting {
   void write(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
     Tensor output = x_;
     Call call{op, {inputs.begin(), inputs.size()}, {}, {}, {&output, 1}, where_};
-    wait_for_uses(x_, context_);
     WriteGuard guard(*this);
     invoke(call);
   }
 
   void put_part(const Tensor& value) {
-    wait_for_uses(x_, context_);
     {
       WriteGuard guard(*this);
       assign_part(*to_.part(), value, where_);

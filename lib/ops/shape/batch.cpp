@@ -11,6 +11,7 @@
 #include "../../core/joint_body.h"
 #include "../../core/memory_error.h"
 #include "../../core/op_error.h"
+#include "../../core/replace_storage.h"
 #include "../../core/storage.h"
 #include "../../dispatch/invoke.h"
 #include "../../dispatch/listener_scope.h"
@@ -54,8 +55,7 @@ Tensor view_behind(Context& context, const Body& view, std::int64_t bytes, Locat
 
 // Gives a pending tensor elements of `whole`, from `offset` of them on.
 void place_behind(Body& pending, const Body& whole, std::int64_t offset) {
-  whole.storage->references.retain();
-  std::exchange(pending.storage, whole.storage)->references.release();  // another tensor owns it
+  replace_storage(pending, whole);
   pending.data = static_cast<char*>(whole.data) + offset * static_cast<std::int64_t>(size_of(whole.dtype));
   TapeList::mark_current(pending);
 }
@@ -118,6 +118,7 @@ void leave_group(const char* op, const Tensor& x, Location where) {
   with_memory_error(op, where, [&] {
     if (!(x.body().marks & Body::grouped)) [[likely]]
       return;
+    wait_for_all(context);  // nothing waits from here on, as others might make or free views then
     Storage* from = x.body().storage;
     Extent extent(x.body());
     std::vector<Body*> bodies = tensors_of_example(context, op, x, extent, where);
