@@ -9,7 +9,7 @@
 #include <reel/ops/shape.h>
 #include <reel/threads.h>
 
-#include "../core/replace_storage.h"
+#include "../core/joint_body.h"
 #include "../core/storage.h"
 #include "../dispatch/invoke.h"
 #include "../ops/few.h"

@@ -62,6 +62,9 @@ constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return 
   return body;
 }
 
+/// Makes a tensor share the storage of another one; its former storage is freed if no other tensor has it.
+void replace_storage(Body& body, const Body& other) noexcept;
+
 /// `allocate_like` without a cached block. Throws: as `allocate`.
 Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where);
 

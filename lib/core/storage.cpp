@@ -15,7 +15,6 @@
 #include "memory_order.h"
 #include "op.h"
 #include "op_error.h"
-#include "replace_storage.h"
 
 namespace reel::detail {
 namespace {
@@ -173,6 +172,16 @@ Tensor pending_tensor(Context& context, const OutputSpec& spec, Storage& storage
   if (overflow || count > most_elements) [[unlikely]]
     count_of(spec, "batch_map", where);
   return made;
+}
+
+void wait_for_pending(const Tensor& given, Location where) {
+  Tensor x = given;  // the caller's handle may be assigned meanwhile
+  if (current_context && current_context->interceptor) current_context->interceptor->wait_for(x);
+  if (x.body().marks & Body::pending)
+    fail<Error>(
+        "batch_map", where,
+        "{}, made at {}, has no elements: an example of batch_map has ended before the op that computes them ran",
+        describe(x), to_string(x.made_at()));
 }
 
 Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where) {

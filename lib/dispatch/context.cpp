@@ -11,7 +11,6 @@
 
 #include "../core/device/device_module.h"
 #include "../core/memory_error.h"
-#include "../core/op_error.h"
 #include "../core/per_thread.h"
 #include "../kernels/kernel_table.h"
 #include "../record/tape_list.h"
@@ -115,16 +114,6 @@ Context& create_context() {
     current_context = &state->context;
     return state->context;
   });
-}
-
-void wait_for_pending(const Tensor& given, Location where) {
-  Tensor x = given;  // the caller's handle may be assigned meanwhile
-  if (Interceptor* interceptor = context().interceptor) interceptor->wait_for(x);
-  if (x.body().marks & Body::pending)
-    fail<Error>(
-        "batch_map", where,
-        "{}, made at {}, has no elements: an example of batch_map has ended before the op that computes them ran",
-        describe(x), to_string(x.made_at()));
 }
 
 }  // namespace detail

@@ -14,7 +14,7 @@ import reel_values  # noqa: E402
 
 START, SIZE = 0x10000, 1 << 14
 TENSORS = ["Body.data", "Body.dims", "Body.strides", "Body.numel", "Body.rank", "Body.dtype", "Body.references", "Body.device",
-           "Body.requires_grad", "Body.line", "Body.file", "Body.storage", "Body.leaf", "Storage.data", "Storage.extent",
+           "Body.requires_grad", "Body.marks", "Body.line", "Body.file", "Body.storage", "Body.leaf", "Storage.data", "Storage.extent",
            "Leaf.gradient", "Leaf.name", "OpInfo.name", "Entry.op", "Entry.previous", "Entry.file", "Entry.line",
            "Entry.first_output", "Entry.output_count", "SlotForm.dtype", "SlotForm.rank", "SlotForm.dims", "TapeList.scopes",
            "TapeList.last", "TapeList.slots", "TapeList.entry_count", "Slot.form", "Scopes.open", "OpenScope.scope"]
@@ -29,7 +29,7 @@ class RandomMemory(reel_values.Memory):
                  for _ in range(SIZE // 8)]
         self.bytes = struct.pack("<{}Q".format(len(words)), *words)
         self.tables = {
-            "tensors": {"version": 1, "Body": 128, "Entry": 64, "Slot": 16, "OpenScope": 40,
+            "tensors": {"version": 1, "Body": 128, "Body.pending": 8, "Entry": 64, "Slot": 16, "OpenScope": 40,
                         **{name: 8 * numbers.randrange(12) for name in TENSORS}},
             "tapes": {"version": 1, "Tape.list": 8 * numbers.randrange(4)},
             "modules": {"version": 1, "Module": 64, "ModuleEntry": 56, **{name: 8 * numbers.randrange(4) for name in MODULES}},

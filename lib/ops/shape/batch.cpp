@@ -11,7 +11,6 @@
 #include "../../core/joint_body.h"
 #include "../../core/memory_error.h"
 #include "../../core/op_error.h"
-#include "../../core/replace_storage.h"
 #include "../../core/storage.h"
 #include "../../dispatch/invoke.h"
 #include "../../dispatch/listener_scope.h"
