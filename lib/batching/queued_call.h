@@ -19,6 +19,7 @@ struct QueuedCall {
   Task* root = nullptr;             // of the example
   std::uint64_t root_start = 0;     // distinguishes it from later ones
   ReportBuilder* report = nullptr;  // that counts it
+  std::uint32_t ordinal = 0;        // among the example's calls in its bucket
   std::uint32_t example = 0;        // of the outermost batch_map
   std::uint32_t scope_id = 0;       // of the context
   bool recording = false;           // of the context

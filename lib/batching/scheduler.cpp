@@ -254,7 +254,10 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
   std::uint64_t call = context.generator->next_call();
   Family family;
   family.parent = current_;
-  if (!current_) outermost_ = &family;
+  if (!current_) {
+    outermost_ = &family;
+    under_way_ = std::min(limit, count);
+  }
   family.report = report;
   reports_ |= report != nullptr;
   unstarted_ += count;
@@ -264,7 +267,8 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
       std::size_t i = started++;
       --unstarted_;
       start(family, context, stream_of(*context.generator, call, i), function, i);
-      await(family, limit);
+      // Those that are under way together have come equally far, so that their calls meet; others that started later would not.
+      if (family.active >= limit) await(family, family.parent ? limit : 1);
     }
   } catch (...) {
     // There is no memory for another example.

@@ -149,6 +149,7 @@ class Scheduler final : public Interceptor, Immovable {
   std::vector<Task*> waiters_;  // until all calls have run
   Tensor nothing_;              // its storage stands for that of pending tensors
   Family* outermost_ = nullptr;
+  std::size_t under_way_ = 0;  // the most examples of the outermost batch_map at a time
   std::uint64_t starts_ = 0;
   JoinedParts joined_before_;
   std::uint64_t groups_run_ = 0;

@@ -108,6 +108,9 @@ void Scheduler::run_queue() {
 void Scheduler::run_bucket(const CallBucket& bucket) {
   std::span<QueuedCall*> left(bucket.calls, bucket.count);
   prefetch_operands(left);
+  // The first calls of all examples, then the second ones: what each example's next step needs of several steps that ran at
+  // once, such as products of its inputs, is then a part without gaps.
+  if (bucket.most_ordinal > 0) std::ranges::stable_sort(left, {}, &QueuedCall::ordinal);
   left = left.first(drop_without_operands(left));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
