@@ -87,9 +87,23 @@ class AdjacentRows {
     return true;
   }
 
-  // The tensor of which they are the rows, in a shape: a view, tracked as the rows are; undefined if there is no such view.
+  // Returns true if a tape tracks the rows, which are some of a tensor's.
+  bool is_tracked_part() const {
+    if (slot_ == 0) return false;
+    RowDivision parts({producer_->attributes(), producer_->attribute_bytes});
+    const SlotForm& form = *tapes_.slot(producer_->input_slots()[0]).form;
+    return parts.start(part_) != 0 || parts.start(part_ + count_) != form.dims[0];
+  }
+
+  // The tensor of which they are the rows, in a shape: a view, tracked as the rows are unless it is a part; undefined if there
+  // is no such view.
   Tensor whole(const Tensor& first, const Shape& shape) const {
     if (slot_ == 0) return untracked(first, shape);
+    if (is_tracked_part()) {
+      Tensor made = untracked(first, shape);
+      made.body().slot = 0;
+      return made;
+    }
     std::uint32_t slot = producer_->input_slots()[0];
     const SlotForm& form = *tapes_.slot(slot).form;
     RowDivision parts({producer_->attributes(), producer_->attribute_bytes});
@@ -103,8 +117,6 @@ class AdjacentRows {
     if (own_rows > 1 && strides[0] != first_.strides[0]) return {};
     Tensor made = view_of(first, all, strides, -parts.start(part_) * strides[0], {});
     tapes_.assign_slot(made.body(), slot);
-    std::int64_t start = parts.start(part_), stop = parts.start(part_ + count_);
-    if (start != 0 || stop != all[0]) made = slice(made, 0, start, stop);
     if (made.shape() == shape) return made;
     return made.is_contiguous() ? reshape(made, shape) : Tensor();
   }
@@ -298,8 +310,19 @@ Tensor Group::joined_input(std::size_t i) {
   if (whole.defined()) whole.body().marks &= Body::single_block;
   // The function that called a fused op has seen to it that its operands are contiguous.
   bool any_layout = is_view(first_) || is_elementwise(first_.op);
-  bool fits = whole.defined() && (any_layout || whole.is_contiguous());
-  return fits ? whole : gathered_input(i, shape);
+  if (!whole.defined() || (!any_layout && !whole.is_contiguous())) return gathered_input(i, shape);
+  if (rows.is_tracked_part()) record_joined(i, whole);
+  return whole;
+}
+
+// Records that a view is the calls' operands, as if they were gathered: their gradients are then rows of its, where that of a
+// slice has as many elements as all rows.
+void Group::record_joined(std::size_t i, Tensor& whole) {
+  if (!context_.has(Context::recording)) return;
+  std::vector<const Tensor*> parts(calls_.size());
+  for (std::size_t k = 0; k < parts.size(); ++k) parts[k] = &input(k, i);
+  Call call{batch_op, parts, std::as_bytes(std::span(division_)), {}, {&whole, 1}, first_.where};
+  context_.tapes->record(context_, call);
 }
 
 Tensor Group::gathered_input(std::size_t i, const Shape& shape) {

@@ -42,6 +42,7 @@ class Group {
   Shape joined_shape(const Tensor& part, bool by_rows, int rank) const;
   Tensor joined_input(std::size_t i);
   Tensor gathered_input(std::size_t i, const Shape& shape);
+  void record_joined(std::size_t i, Tensor& whole);
   void record_uses();
   void fill_outputs(std::span<Tensor> joined);
   void fill_with_one(std::span<const Tensor> made);
