@@ -40,8 +40,8 @@ struct BatchReport {
 
 /// Options of `batch_map`.
 struct BatchOptions {
-  /// The most examples that wait at a time, at least 1. More of them make larger groups, but need more of the caches for
-  /// their stacks.
+  /// The most examples that wait at a time, at least 1: these start together, and the next ones when all have ended. More
+  /// of them make larger groups, but need more of the caches for their stacks.
   std::int64_t in_flight = 64;
   /// Run the examples one after the other on the caller's stack, as a debugger likes it. Gradients differ by rounding only.
   bool immediate = false;

@@ -267,8 +267,7 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
       std::size_t i = started++;
       --unstarted_;
       start(family, context, stream_of(*context.generator, call, i), function, i);
-      // Those of a thread that are under way together have come equally far, so that their calls meet; with others that started
-      // later they would not.
+      // Examples that start together have come equally far, so that their calls meet; with later ones they would not.
       await(family, !family.parent && family.active >= limit ? 1 : limit);
     }
   } catch (...) {
