@@ -21,9 +21,9 @@ namespace {
 constexpr std::int64_t most_elements = 1 << 15;
 
 // With as many calls pending, or bytes of results, of all examples, they run: they and what one op computes are then still in the
-// caches when the next one reads it. An example waits for others when it has its share of half as many. Tried: four to sixteen
+// caches when the next one reads it. An example waits for others when it has its share of half as many. Tried: two to eight
 // times as many. Taggers of 32 sentences took 1.3 times as long to evaluate, trees 0.95 to 1.1.
-constexpr std::size_t most_calls = 1 << 11, most_bytes = std::size_t{32} << 20;
+constexpr std::size_t most_calls = 1 << 12, most_bytes = std::size_t{32} << 20;
 
 // Properties of a call's operands that decide whether it waits for others.
 struct OperandSummary {
