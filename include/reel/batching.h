@@ -92,16 +92,15 @@ void keep(std::optional<std::monostate>& result, F&& function) {
 }  // namespace detail
 
 /// Calls a function with every example, and runs equal ops of one or several examples as one: code written for one example
-/// runs at nearly the speed of code for a batch. An op returns at once, and the elements of its result are pending. They
-/// are computed when something needs them, such as `item`, printing or an op in place: the example, which has a stack of
-/// its own, waits then until the others wait, too, or have ended. So its control flow may depend on the values it computes.
-/// Returns the results in the order of the examples; everything has run by then.
+/// runs at nearly the speed of code for a batch. An op returns a tensor whose elements are pending. They are computed when
+/// the program reads them, for example by `item` or printing, or overwrites a tensor: the example, which has a stack of its
+/// own, is suspended until all others are suspended or have ended. Control flow may depend on the values. Returns the
+/// results in the order of the examples, with all elements computed.
 ///
-/// It is as if each op ran when it is called: what is overwritten, watched or recorded afterwards does not change it, an
-/// operand that it cannot take is an error at once, and an op that may refuse elements, such as an index out of range, has
-/// looked at them. Only a MemoryError is thrown where the example next calls an op or waits, with the line of the op that
-/// found no memory. While a listener is open, as of `debug::Profile`, an example waits at every op. Another thread may use
-/// a result only once its elements have been needed here.
+/// Results, gradients and errors are those of ops that run when they are called: later overwrites, `watch` and scopes do
+/// not affect them, shapes are checked by the call, and so are index values. A MemoryError is the exception: the example's
+/// next op or read throws it, with the line of the op that ran out of memory. While a listener such as `debug::Profile` is
+/// open, an example is suspended at every op. Read a result's elements before another thread uses it.
 ///
 /// On the CPU an example's results in f32 and f64 are equal to the bit to those that it has alone, but for products by a
 /// transposed matrix; `set_batch_invariant(true)` makes all of them so. Gradients are sums over examples, which may differ

@@ -34,7 +34,7 @@ struct CallBucket {
   QueuedCall** calls = nullptr;
   std::uint32_t count = 0, capacity = 0;
   std::uint32_t most_ordinal = 0;
-  CallBucket* next = nullptr;  // of the same depth
+  CallBucket* next = nullptr;  // in the list of its depth
 };
 
 /// The calls that wait to run, by depth and kind. A call's depth is above that of the calls which compute its operands.

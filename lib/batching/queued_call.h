@@ -14,10 +14,9 @@ struct Task;
 struct QueuedCall {
   Call call;                        // called at the call site
   Context* context = nullptr;       // of the example that waits; null if the results are pending
-  Task* task = nullptr;             // that has made the call
-  std::uint64_t task_start = 0;     // distinguishes the task from later ones
-  Task* root = nullptr;             // of the example
-  std::uint64_t root_start = 0;     // distinguishes it from later ones
+  Task* task = nullptr;             // made the call
+  Task* root = nullptr;             // runs the function of the example
+  std::uint64_t root_start = 0;     // distinguishes the root from later tasks of its object
   ReportBuilder* report = nullptr;  // that counts it
   std::uint32_t ordinal = 0;        // among the example's calls in its bucket
   std::uint32_t example = 0;        // of the outermost batch_map

@@ -151,6 +151,7 @@ class Scheduler final : public Interceptor, Immovable {
   Family* outermost_ = nullptr;
   std::size_t under_way_ = 0;  // the most examples of the outermost batch_map at a time
   std::uint64_t starts_ = 0;
+  bool any_failed_ = false;  // an operand may be pending for ever
   JoinedParts joined_before_;
   std::uint64_t groups_run_ = 0;
 };

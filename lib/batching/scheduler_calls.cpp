@@ -33,7 +33,7 @@ struct OperandSummary {
   bool any_unsafe = false;  // its elements may change without an op, or the tape may refuse it
   std::uint32_t depth = 0;  // of the calls that compute operands; 0: all are there
 
-  // `runs_again`: a checkpoint may run the call again, with other tensors tracked; what it decides is the same then.
+  // `runs_again`: a checkpoint may repeat the call with other tensors tracked, and both runs must form equal groups.
   OperandSummary(const Call& call, const Joining& joining, const TapeList& tapes, bool runs_again) {
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -144,7 +144,6 @@ void Scheduler::run(Call& call) {
   CallKind& kind = queue_.kind_of(call, joining, task.context, operands.tracked && !runs_again_);
   auto name_example = [&](QueuedCall& queued) -> QueuedCall& {
     queued.task = &task;
-    queued.task_start = task.start;
     queued.root = task.root;
     queued.root_start = task.root->start;
     queued.report = task.report;

@@ -61,13 +61,14 @@ void Scheduler::verify(std::span<QueuedCall* const> calls, const Joining& joinin
 }
 
 void Scheduler::fail_later(const QueuedCall& one, std::exception_ptr error) noexcept {
+  any_failed_ = true;
   for (Tensor& output : one.call.outputs)
     if (output.defined() && output.body().marks & Body::pending) poison(output.body());
-  for (auto [task, start] : {std::pair(one.task, one.task_start), std::pair(one.root, one.root_start)})
-    if (task->start == start && !task->fibre.ended()) {
-      if (!task->error) task->error = std::move(error);
-      return;
-    }
+  Task& task = one.is_pending() ? *one.root : *one.task;
+  if (!one.is_pending() || (task.start == one.root_start && !task.fibre.ended())) {
+    if (!task.error) task.error = std::move(error);
+    return;
+  }
   if (outermost_->error && outermost_->failed <= one.example) return;
   outermost_->error = std::move(error);
   outermost_->failed = one.example;
@@ -111,7 +112,7 @@ void Scheduler::run_bucket(const CallBucket& bucket) {
   // The first calls of all examples, then the second ones: what each example's next step needs of several steps that ran at
   // once, such as products of its inputs, is then a part without gaps.
   if (bucket.most_ordinal > 0) std::ranges::stable_sort(left, {}, &QueuedCall::ordinal);
-  left = left.first(drop_without_operands(left));
+  if (any_failed_) left = left.first(drop_without_operands(left));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
     run_chosen(left.first(count), bucket.kind->joining);
