@@ -22,7 +22,6 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const {
     Body& b = body(where);
     check_floating("requires_grad", *this, where);
     wait_for(*this, where);
-    wait_for_uses(*this, detail::context());
     wait_for_all(detail::context());
     const TapeList& tapes = *detail::context().tapes;
     if (tapes.is_live(b) && !tapes.is_leaf(b))

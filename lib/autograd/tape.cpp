@@ -189,7 +189,6 @@ void Tape::watch(const Arg& x) {
     const Tensor& tensor = tensor_of("watch", x);
     check_floating("watch", tensor, x.location());
     wait_for(tensor, x.location());
-    wait_for_uses(tensor, context());
     TapeList& list = usable("watch", x.location());
     check_unused("watch", tensor, x.location());
     list.track("watch", tensor, x.location());
