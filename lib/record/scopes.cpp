@@ -86,7 +86,8 @@ void Scopes::end(const void* scope) noexcept {
   if (own) {
     own->apply_remote_ends(*context);
     if (own->remove(scope, removed)) {
-      if (changes_recording(removed)) run_delayed(*context);
+      // Within a scope of its own an example delays nothing.
+      if (changes_recording(removed) && removed.context != context) run_delayed(*context);
       if (removed.setting == Setting::recording && removed.object)
         static_cast<TapeList*>(removed.object)->update_depth(*own);
       own->apply(*removed.context, removed.setting);
