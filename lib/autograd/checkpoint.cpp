@@ -188,6 +188,7 @@ void run_collecting_uses(Context& context, CheckpointCall& call, Location where)
 // used, as they are when this checkpoint is recorded; and its ops run as they do then, when the one around runs again.
 void run_within_collecting(TapeList& list, const Segment& segment, std::span<const Tensor* const> inputs,
                            std::span<Tensor> outputs, Location where) {
+  wait_for_all(context());  // where the scope of a recorded checkpoint does
   for (const Tensor* input : inputs)
     if (list.is_tracked_outside(input->body())) list.adopt(checkpoint_name, *input, where);
   Aliases aliases(inputs);
