@@ -122,9 +122,6 @@ void CallQueue::add(QueuedCall& call, CallKind& kind, std::uint32_t depth) {
     bucket.calls = grown;
     bucket.capacity = capacity;
   }
-  const QueuedCall* before = bucket.count > 0 ? bucket.calls[bucket.count - 1] : nullptr;
-  call.ordinal = before && before->root == call.root ? before->ordinal + 1 : 0;
-  bucket.most_ordinal = std::max(bucket.most_ordinal, call.ordinal);
   bucket.calls[bucket.count++] = &call;
   ++calls_;
 }

@@ -33,7 +33,6 @@ struct CallBucket {
   CallKind* kind;
   QueuedCall** calls = nullptr;
   std::uint32_t count = 0, capacity = 0;
-  std::uint32_t most_ordinal = 0;
   CallBucket* next = nullptr;  // in the list of its depth
 };
 

@@ -315,12 +315,17 @@ Tensor Group::joined_input(std::size_t i) {
   return whole;
 }
 
+std::vector<const Tensor*> Group::operands(std::size_t i) const {
+  std::vector<const Tensor*> all(calls_.size());
+  for (std::size_t k = 0; k < all.size(); ++k) all[k] = &input(k, i);
+  return all;
+}
+
 // Records that a view is the calls' operands, as if they were gathered: their gradients are then rows of its, where that of a
 // slice has as many elements as all rows.
 void Group::record_joined(std::size_t i, Tensor& whole) {
   if (!context_.has(Context::recording)) return;
-  std::vector<const Tensor*> parts(calls_.size());
-  for (std::size_t k = 0; k < parts.size(); ++k) parts[k] = &input(k, i);
+  std::vector<const Tensor*> parts = operands(i);
   Call call{batch_op, parts, std::as_bytes(std::span(division_)), {}, {&whole, 1}, first_.where};
   context_.tapes->record(context_, call);
 }
@@ -328,8 +333,7 @@ void Group::record_joined(std::size_t i, Tensor& whole) {
 Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
   // A view of copies would not be a view of the operands.
   if (is_view(first_)) throw InternalError("batching: views of tensors that are not adjacent cannot be joined");
-  std::vector<const Tensor*> parts(calls_.size());
-  for (std::size_t k = 0; k < parts.size(); ++k) parts[k] = &input(k, i);
+  std::vector<const Tensor*> parts = operands(i);
   bool differentiable = first_.op.gradient;
   Tensor whole = differentiable ? before_.find(context_, parts, shape) : Tensor();
   if (whole.defined()) return whole;

@@ -41,6 +41,8 @@ class Group {
   bool is_common(std::size_t i) const;
   Shape joined_shape(const Tensor& part, bool by_rows, int rank) const;
   Tensor joined_input(std::size_t i);
+  /// Input i of every call.
+  std::vector<const Tensor*> operands(std::size_t i) const;
   Tensor gathered_input(std::size_t i, const Shape& shape);
   void record_joined(std::size_t i, Tensor& whole);
   void record_uses();

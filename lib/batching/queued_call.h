@@ -18,13 +18,15 @@ struct QueuedCall {
   Task* root = nullptr;             // runs the function of the example
   std::uint64_t root_start = 0;     // distinguishes the root from later tasks of its object
   ReportBuilder* report = nullptr;  // that counts it
-  std::uint32_t ordinal = 0;        // among the example's calls in its bucket
   std::uint32_t example = 0;        // of the outermost batch_map
   std::uint32_t scope_id = 0;       // of the context
   bool recording = false;           // of the context
 
   bool is_pending() const { return !context; }
 };
+
+/// Returns true if the elements of an operand are computed later.
+inline bool is_pending(const Tensor* x) { return (x->body().marks & Body::pending) != 0; }
 
 /// Returns true if a set of inputs, as in `Joining`, has input i.
 inline bool has_input(std::uint8_t set, std::size_t i) { return i < 8 && set >> i & 1; }

@@ -68,8 +68,6 @@ bool runs_at_once(const Call& call, bool runs_again) {
   return call.inputs.size() == 1 && x.requires_grad;
 }
 
-bool is_pending(const Tensor* x) { return (x->body().marks & Body::pending) != 0; }
-
 // The operands of a call that waits: the caller's handles may be assigned meanwhile, by what the example shares with others.
 class HeldInputs : Immovable {
  public:

@@ -109,9 +109,6 @@ void Scheduler::run_queue() {
 void Scheduler::run_bucket(const CallBucket& bucket) {
   std::span<QueuedCall*> left(bucket.calls, bucket.count);
   prefetch_operands(left);
-  // The first calls of all examples, then the second ones: what each example's next step needs of several steps that ran at
-  // once, such as products of its inputs, is then a part without gaps.
-  if (bucket.most_ordinal > 0) std::ranges::stable_sort(left, {}, &QueuedCall::ordinal);
   if (any_failed_) left = left.first(drop_without_operands(left));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
@@ -123,8 +120,7 @@ void Scheduler::run_bucket(const CallBucket& bucket) {
 // Moves the calls whose operands have been computed to the front; returns their number. The others fail like those.
 std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexcept {
   auto end = std::remove_if(calls.begin(), calls.end(), [&](QueuedCall* one) {
-    auto failed =
-        std::ranges::find_if(one->call.inputs, [](const Tensor* x) { return (x->body().marks & Body::pending) != 0; });
+    auto failed = std::ranges::find_if(one->call.inputs, detail::is_pending);
     if (failed == one->call.inputs.end()) return false;
     if (one->is_pending()) {
       try {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -254,6 +255,36 @@ TEST_CASE("an error of shapes is thrown at the call, and what was called before 
                   ShapeError);
   for (int i = 0; i < 4; ++i)
     CHECK(kept[static_cast<std::size_t>(i)].to_vector<double>() == (tanh(row(i)) * 2).to_vector<double>());
+}
+
+TEST_CASE("a checkpoint around a batch forms equal groups when it runs again") {
+  Tensor W = draw({3, 3}).requires_grad();
+  std::vector<std::vector<std::int64_t>> groups;
+  Tape tape;
+  Tensor y = checkpoint(
+      [&](const Tensor& w) {
+        BatchReport report;
+        std::vector<Tensor> sums = batch_map(numbers(6),
+                                             [&](int i) {
+                                               Tensor m = row(i);
+                                               if (i % 2 == 1)
+                                                 m = checkpoint([&](const Tensor& z) { return tanh(matmul(z, W)); }, m);
+                                               m = sin(matmul(m, w));
+                                               if (i % 3 == 2)
+                                                 m = checkpoint([&](const Tensor& z) { return tanh(z); }, m * 1);
+                                               return sum(tanh(matmul(m, w)));
+                                             },
+                                             {.report = &report});
+        std::vector<std::int64_t>& counts = groups.emplace_back();
+        for (const BatchedLine& line : report.lines)
+          if (line.op != "checkpoint") counts.insert(counts.end(), {line.calls, line.groups});
+        std::ranges::sort(counts);
+        return stack(sums);
+      },
+      W);
+  tape.backward(sum(y));
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0] == groups[1]);
 }
 
 TEST_CASE("everything has run when batch_map returns") {
