@@ -270,6 +270,8 @@ TEST_CASE("a checkpoint around a batch forms equal groups when it runs again") {
                                                if (i % 2 == 1)
                                                  m = checkpoint([&](const Tensor& z) { return tanh(matmul(z, W)); }, m);
                                                m = sin(matmul(m, w));
+                                               if (i % 3 == 1)
+                                                 m = checkpoint([m](const Tensor& z) { return z * m; }, row(i));
                                                if (i % 3 == 2)
                                                  m = checkpoint([&](const Tensor& z) { return tanh(z); }, m * 1);
                                                return sum(tanh(matmul(m, w)));
