@@ -1,32 +1,16 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include <reel/detail/immovable.h>
 
 #include "../record/arena.h"
+#include "call_form.h"
 #include "queued_call.h"
 
 namespace reel::detail {
-
-struct CallBucket;
-
-/// A kind of calls: they agree in all that they must have in common to be joined.
-struct CallKind {
-  std::vector<std::uint64_t> key;
-  Joining joining;
-  /// The calls of this kind in the queue, by depth: valid where `filling` is the queue's.
-  struct AtDepth {
-    std::uint64_t filling = 0;
-    CallBucket* bucket = nullptr;
-  };
-  std::vector<AtDepth> at_depth;
-};
 
 /// Calls of one kind and depth, in the order in which they were made.
 struct CallBucket {
@@ -42,12 +26,10 @@ class CallQueue : Immovable {
   CallQueue() = default;
   ~CallQueue();
 
-  /// The kind of a call, found by its line or else by its key. `tracked`: a tape tracks an operand. Throws: std::bad_alloc.
-  CallKind& kind_of(const Call& call, const Joining& joining, const Context& context, bool tracked);
   /// Adds a call, which stays where it is until it is taken. Throws: std::bad_alloc.
   void add(QueuedCall& call, CallKind& kind, std::uint32_t depth);
-  /// A call at a call site, which owns copies of its operands, attributes and outputs until `clear`. Throws: std::bad_alloc.
-  QueuedCall& keep(const Call& call, const Location& call_site);
+  /// A call at a call site, which owns copies of its operands and outputs until `clear`. Throws: std::bad_alloc.
+  QueuedCall& keep(const Call& call, const CallForm& form, const Location& call_site);
 
   bool is_empty() const { return calls_ == 0; }
   /// A number for what the queue holds until `clear`.
@@ -84,7 +66,8 @@ class CallQueue : Immovable {
   struct Level {
     CallBucket *first = nullptr, *last = nullptr;
   };
-  CallBucket& bucket_of(CallKind& kind, std::uint32_t depth);
+  CallBucket& make_bucket(CallKind& kind, std::uint32_t depth);
+  void grow(CallBucket& bucket);
 
   Arena arena_;
   Kept* last_kept_ = nullptr;
@@ -92,9 +75,6 @@ class CallQueue : Immovable {
   std::size_t level_ = 0;      // none before it has calls
   std::size_t calls_ = 0, bytes_ = 0;
   std::uint64_t filling_ = 1;
-  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<CallKind>>> kinds_;  // by hash of the key
-  std::array<CallKind*, 512> by_site_ = {};                                          // the last kind of a call site
-  std::vector<std::uint64_t> key_;                                                   // of the call that is looked up
 };
 
 }  // namespace reel::detail

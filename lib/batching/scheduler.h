@@ -9,6 +9,7 @@
 #include <reel/random.h>
 
 #include "../core/context.h"
+#include "call_form.h"
 #include "call_queue.h"
 #include "fibre.h"
 #include "group.h"
@@ -121,7 +122,10 @@ class Scheduler final : public Interceptor, Immovable {
   /// Keeps the error of a call for the task that has made it, or of its example if the task has ended.
   void fail_later(const QueuedCall& one, std::exception_ptr error) noexcept;
   bool makes_pending(const Call& call, const Context& context) const;
-  std::size_t make_outputs(Call& call, const Joining& joining, std::uint32_t depth, bool tracked);
+  void make_outputs(Call& call, const CallForm& form, std::uint32_t depth, bool tracked);
+  void run_here(Call& call, Alone why);
+  void run_alone(Call& call, Alone why);
+  void run_suspended(Call& call, CallKind& kind, std::uint32_t depth, const Location& where);
   void report_group(std::span<QueuedCall* const> calls) noexcept;
   void verify(std::span<QueuedCall* const> calls, const Joining& joining) noexcept;
   /// Throws: Error if the task's stack is nearly full.
@@ -145,6 +149,7 @@ class Scheduler final : public Interceptor, Immovable {
   std::vector<std::unique_ptr<Task>> tasks_;  // all that were made
   std::vector<Task*> free_;
   Task *first_ready_ = nullptr, *last_ready_ = nullptr;  // those that can continue, in a list
+  CallForms forms_;
   CallQueue queue_;
   std::vector<Task*> waiters_;  // until all calls have run
   Tensor nothing_;              // its storage stands for that of pending tensors

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "../core/joint_body.h"
 #include "../core/storage.h"
 #include "../dispatch/invoke.h"
 #include "../dispatch/listener_scope.h"
@@ -17,29 +18,21 @@
 namespace reel::detail {
 namespace {
 
-// Where a group would save little: an op with an operand or a result of more elements runs at once.
-constexpr std::int64_t most_elements = 1 << 15;
-
 // With as many calls pending, or bytes of results, of all examples, they run: they and what one op computes are then still in the
 // caches when the next one reads it. An example waits for others when it has its share of half as many. Tried: two to eight
 // times as many. Taggers of 32 sentences took 1.3 times as long to evaluate, trees 0.95 to 1.1.
 constexpr std::size_t most_calls = 1 << 12, most_bytes = std::size_t{32} << 20;
 
-// Properties of a call's operands that decide whether it waits for others.
+// What a call's operands decide, beside its form.
 struct OperandSummary {
-  bool any_empty = false;
-  bool large = false;
   bool tracked = false;     // by a tape, or will be
   bool any_unsafe = false;  // its elements may change without an op, or the tape may refuse it
   std::uint32_t depth = 0;  // of the calls that compute operands; 0: all are there
 
   // `runs_again`: a checkpoint may repeat the call with other tensors tracked, and both runs must form equal groups.
-  OperandSummary(const Call& call, const Joining& joining, const TapeList& tapes, bool runs_again) {
-    std::int64_t elements = 0;
-    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-      const Body& x = call.inputs[i]->body();
-      any_empty |= x.numel == 0;
-      if (!has_input(joining.shared, i)) elements = std::max(elements, x.numel);
+  OperandSummary(const Call& call, const TapeList& tapes, bool runs_again) {
+    for (const Tensor* input : call.inputs) {
+      const Body& x = input->body();
       if (x.marks & Body::pending) {
         tracked |= (x.marks & Body::to_track) != 0;
         depth = std::max(depth, x.slot_version);
@@ -49,12 +42,6 @@ struct OperandSummary {
                       (!runs_again && tapes.may_refuse(x));
       }
     }
-    for (const OutputSpec& spec : call.specs) {
-      std::int64_t count = 1;
-      for (int i = 0; i < spec.rank; ++i) count *= spec.dims[i];
-      elements = std::max(elements, count);
-    }
-    large = elements > most_elements;
   }
 };
 
@@ -84,6 +71,18 @@ class HeldInputs : Immovable {
   Few<const Tensor*> inputs_;
 };
 
+// Stores in a call which task has made it.
+QueuedCall& made_by(Task& task, QueuedCall& queued) {
+  queued.task = &task;
+  queued.root = task.root;
+  queued.root_start = task.root->start;
+  queued.report = task.report;
+  queued.example = static_cast<std::uint32_t>(task.example);
+  queued.scope_id = task.context.scope_id;
+  queued.recording = task.context.has(Context::recording);
+  return queued;
+}
+
 }  // namespace
 
 // Other listeners than those of groups see each call with its elements, on the stack of its example.
@@ -94,89 +93,84 @@ bool Scheduler::makes_pending(const Call& call, const Context& context) const {
 
 // Makes pending results, which the calling function may give to other ops. Views are of elements that start at null, if their
 // operand is pending.
-std::size_t Scheduler::make_outputs(Call& call, const Joining& joining, std::uint32_t depth, bool tracked) {
+void Scheduler::make_outputs(Call& call, const CallForm& form, std::uint32_t depth, bool tracked) {
   Context& context = current_->context;
-  bool may_track = tracked && context.has(Context::recording) && call.op.gradient;
-  std::size_t bytes = 0;
-  if (call.specs.empty()) call.op.forward(call);
+  std::uint8_t marks = Body::pending, floating_marks = marks;
+  if (tracked && form.recording && call.op.gradient) floating_marks |= Body::to_track;
+  if (form.specs.empty()) call.op.forward(call);
   for (std::size_t j = 0; j < call.outputs.size(); ++j) {
-    if (!call.specs.empty()) {
-      if (joining.dropped_outputs >> j & 1) continue;
-      call.outputs[j] = pending_tensor(context, call.specs[j], *nothing_.body().storage, call.where);
-      bytes += static_cast<std::size_t>(call.output(static_cast<int>(j)).numel) * size_of(call.specs[j].dtype);
+    if (!form.specs.empty()) {
+      if (form.joining.dropped_outputs >> j & 1) continue;
+      call.outputs[j] = pending_tensor(context, form.specs[j], form.counts[j], *nothing_.body().storage, call.where);
     }
     Body& body = call.outputs[j].body();
     body.slot_version = depth;
-    body.marks = Body::pending;
-    if (may_track && is_floating(body.dtype)) body.marks |= Body::to_track;
+    body.marks = is_floating(body.dtype) ? floating_marks : marks;
   }
-  return bytes;
+}
+
+void Scheduler::run_here(Call& call, Alone why) {
+  Task& task = *current_;
+  if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
+  if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
+  detail::run_with_stack(task.context, [&] { run_and_record(call); });
+}
+
+void Scheduler::run_alone(Call& call, Alone why) {
+  if (std::ranges::none_of(call.inputs, is_pending)) return run_here(call, why);
+  HeldInputs held(call);
+  for (const Tensor* input : call.inputs) detail::wait_for(*input, call.where);
+  run_here(call, why);
 }
 
 void Scheduler::run(Call& call) {
   Task& task = *current_;
-  if (task.cancelled && std::uncaught_exceptions() == 0 && task.fibre.runs_here()) throw Cancelled();
-  check_stack(task, call.op.name, call.where);
-  if (task.error && std::uncaught_exceptions() == 0) std::rethrow_exception(std::exchange(task.error, nullptr));
-  auto run_here = [&](Alone why) {
-    if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
-    if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
-    detail::run_with_stack(task.context, [&] { run_and_record(call); });
-  };
-  auto run_alone = [&](Alone why) {
-    if (std::ranges::none_of(call.inputs, is_pending)) return run_here(why);
-    HeldInputs held(call);
-    for (const Tensor* input : call.inputs) detail::wait_for(*input, call.where);
-    run_here(why);
-  };
-  if (!may_suspend(task.context)) return run_alone(Alone::scope);
-  Joining joining = joining_of(call);
-  // A hook on the op sees each call.
-  if (joining.by == Joining::By::none || tapes_->is_hooked(call.op.name) || runs_at_once(call, runs_again_))
-    return run_alone(Alone::op);
-  OperandSummary operands(call, joining, *task.context.tapes, runs_again_);
-  if (operands.any_empty) return run_alone(Alone::op);
-  if (operands.large) return run_alone(Alone::large);
-  if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(Alone::waited);
-  // A checkpoint that runs its function again may track other tensors, but must form equal groups.
-  CallKind& kind = queue_.kind_of(call, joining, task.context, operands.tracked && !runs_again_);
-  auto name_example = [&](QueuedCall& queued) -> QueuedCall& {
-    queued.task = &task;
-    queued.root = task.root;
-    queued.root_start = task.root->start;
-    queued.report = task.report;
-    queued.example = static_cast<std::uint32_t>(task.example);
-    queued.scope_id = task.context.scope_id;
-    queued.recording = task.context.has(Context::recording);
-    return queued;
-  };
-  const Location& where = task.context.has(Context::caller_named) ? task.context.caller : call.where;
-  std::uint32_t depth = operands.depth + 1;
-  if (!operands.any_unsafe && makes_pending(call, task.context)) {
-    std::size_t bytes = make_outputs(call, joining, depth, operands.tracked);
-    queue_.add(name_example(queue_.keep(call, where)), kind, depth);
-    task.context.tapes->record_uses(task.context, call);
-    Task& root = *task.root;
-    if (std::exchange(root.delayed_in, queue_.filling()) != queue_.filling())
-      root.delayed_calls = root.delayed_bytes = 0;
-    root.delayed_bytes += bytes;
-    queue_.count_bytes(bytes);
-    if (queue_.size() >= most_calls || queue_.bytes() >= most_bytes)
-      run_queue_now();
-    else if (++root.delayed_calls * under_way_ >= most_calls / 2 || root.delayed_bytes * under_way_ >= most_bytes / 2)
-      wait();
-    return;
+  Context& context = task.context;
+  if ((task.cancelled || task.error) && std::uncaught_exceptions() == 0) [[unlikely]] {
+    if (task.cancelled && task.fibre.runs_here()) throw Cancelled();
+    if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
   }
+  check_stack(task, call.op.name, call.where);
+  if (!may_suspend(context)) return run_alone(call, Alone::scope);
+  // Ops that overwrite, or that have no operand, run at once. A hook on the op sees each call.
+  if (call.inputs.empty() || call.outputs.empty() || call.outputs[0].defined() || tapes_->is_hooked(call.op.name))
+    return run_alone(call, Alone::op);
+  if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(call, Alone::waited);
+  CallForm& form = forms_.form_of(call, context);
+  if (form.joining.by == Joining::By::none || runs_at_once(call, runs_again_)) return run_alone(call, Alone::op);
+  if (form.large) return run_alone(call, Alone::large);
+  OperandSummary operands(call, *context.tapes, runs_again_);
+  // A checkpoint that runs its function again may track other tensors, but must form equal groups.
+  CallKind& kind = forms_.kind_of(call, form, operands.tracked && !runs_again_);
+  const Location& where = context.has(Context::caller_named) ? context.caller : call.where;
+  std::uint32_t depth = operands.depth + 1;
+  if (operands.any_unsafe || !makes_pending(call, context)) return run_suspended(call, kind, depth, where);
 
+  make_outputs(call, form, depth, operands.tracked);
+  queue_.add(made_by(task, queue_.keep(call, form, where)), kind, depth);
+  context.tapes->record_uses(context, call);
+  Task& root = *task.root;
+  if (std::exchange(root.delayed_in, queue_.filling()) != queue_.filling()) root.delayed_calls = root.delayed_bytes = 0;
+  root.delayed_bytes += form.bytes;
+  queue_.count_bytes(form.bytes);
+  if (queue_.size() >= most_calls || queue_.bytes() >= most_bytes)
+    run_queue_now();
+  else if (++root.delayed_calls * under_way_ >= most_calls / 2 || root.delayed_bytes * under_way_ >= most_bytes / 2)
+    wait();
+}
+
+// Runs a call with others of its kind, for which its task waits.
+void Scheduler::run_suspended(Call& call, CallKind& kind, std::uint32_t depth, const Location& where) {
+  Task& task = *current_;
   HeldInputs held(call);
   QueuedCall queued{{call.op, call.inputs, call.attribute_bytes, call.specs, call.outputs, where}, &task.context};
-  queue_.add(name_example(queued), kind, depth);
+  queue_.add(made_by(task, queued), kind, depth);
   task.fibre.suspend();
   if (std::uncaught_exceptions() == 0) {
     if (task.cancelled) throw Cancelled();
     if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
   }
-  if (std::exchange(task.runs_alone, false) || task.cancelled) run_alone(Alone::waited);
+  if (std::exchange(task.runs_alone, false) || task.cancelled) run_alone(call, Alone::waited);
 }
 
 void Scheduler::wait_for(const Tensor& x) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -60,6 +61,23 @@ constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return 
   body->storage = place_storage(static_cast<char*>(block) + front, bytes, front, device);
   body->data = body->storage + 1;
   return body;
+}
+
+/// A row-major tensor whose elements are computed later. `spec`: with its strides behind the sizes, and room for four numbers.
+/// `storage`: stands for its own until then. Throws: std::bad_alloc.
+inline Tensor pending_tensor(Context& context, const OutputSpec& spec, std::int64_t count, Storage& storage,
+                             const Location& where) {
+  Body* body = place_body(context.heap->allocate(body_size(spec.rank), Heap::Use::body), context, spec.rank, spec.dtype,
+                          spec.device, where);
+  if (spec.rank <= 2) [[likely]]
+    std::memcpy(body->extents(), spec.dims, 4 * sizeof(std::int64_t));
+  else
+    std::copy_n(spec.dims, 2 * spec.rank, body->extents());
+  body->numel = count;
+  body->data = nullptr;
+  body->storage = &storage;
+  storage.references.retain();
+  return Tensor::adopt(body);
 }
 
 /// Makes a tensor share the storage of another one; its former storage is freed if no other tensor has it.

@@ -1,0 +1,172 @@
+#include "call_form.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include <reel/threads.h>
+
+#include "group.h"
+#include "queued_call.h"
+
+namespace reel::detail {
+namespace {
+
+// Where a group would save little: an op with an operand or a result of more elements runs at once.
+constexpr std::int64_t most_elements_of_group = 1 << 15;
+
+std::uint64_t header_of(DType dtype, int rank, bool in_order, Device device) {
+  return static_cast<std::uint64_t>(dtype) | static_cast<std::uint64_t>(rank) << 8 |
+         static_cast<std::uint64_t>(in_order) << 16 |
+         static_cast<std::uint64_t>(std::bit_cast<std::uint16_t>(device)) << 32;
+}
+
+// Calls word(number) for each number in a range, until it returns false.
+template <class Word>
+[[gnu::always_inline]] inline bool each_of(const std::int64_t* numbers, int count, Word word) {
+  for (int i = 0; i < count; ++i)
+    if (!word(static_cast<std::uint64_t>(numbers[i]))) return false;
+  return true;
+}
+
+template <class Word>
+[[gnu::always_inline]] inline bool each_of_attributes(const Call& call, Word word) {
+  for (std::size_t at = 0; at < call.attribute_bytes.size(); at += 8) {
+    std::uint64_t part = 0;
+    std::memcpy(&part, call.attribute_bytes.data() + at, std::min<std::size_t>(8, call.attribute_bytes.size() - at));
+    if (!word(part)) return false;
+  }
+  return true;
+}
+
+// Calls word(number) for each number of a call's form, until it returns false. No form begins with all the words of another.
+template <class Word>
+[[gnu::always_inline]] inline bool each_word_of_form(const Call& call, const Context& context, Word word) {
+  if (!word(reinterpret_cast<std::uintptr_t>(&call.op))) return false;
+  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size() << 16 |
+            call.specs.size() << 10 | call.inputs.size() << 2 | (context.flags & Context::recording) << 1 |
+            batch_invariant()))
+    return false;
+  if (!each_of_attributes(call, word)) return false;
+  for (const Tensor* input : call.inputs) {
+    const Body& x = input->body();
+    if (!word(header_of(x.dtype, x.rank, x.contiguous, x.device)) || !each_of(x.dims, x.rank, word)) return false;
+    if (!x.contiguous && !each_of(x.strides, x.rank, word)) return false;
+  }
+  for (const OutputSpec& spec : call.specs)
+    if (!word(header_of(spec.dtype, spec.rank, !spec.order, spec.device)) || !each_of(spec.dims, spec.rank, word))
+      return false;
+  return true;
+}
+
+// Calls are joined if they agree in op, attributes, dtypes, shapes without the joined axis, and in whether and where they are
+// recorded.
+template <class Word>
+void each_word_of_kind(const Call& call, const CallForm& form, bool tracked, Word word) {
+  const Joining& joining = form.joining;
+  word(reinterpret_cast<std::uintptr_t>(&call.op));
+  word(static_cast<std::uint64_t>(joining.by) | joining.shared << 8 | joining.single << 16 | joining.broadcasts << 24 |
+       tracked << 25 | form.recording << 26 | call.specs.size() << 28 | call.inputs.size() << 32);
+  word(static_cast<std::uint64_t>(form.scope_id) << 32 | call.attribute_bytes.size());
+  auto always = [&](std::uint64_t number) { return word(number), true; };
+  each_of_attributes(call, always);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const Body& x = call.input(static_cast<int>(i));
+    word(header_of(x.dtype, x.rank, false, x.device));
+    bool by_rows = joining.by == Joining::By::rows && !has_input(joining.shared, i) && !has_input(joining.single, i);
+    each_of(x.dims + by_rows, x.rank - by_rows, always);
+  }
+  for (const OutputSpec& spec : call.specs) {
+    word(header_of(spec.dtype, spec.rank, false, spec.device));
+    int rows = joining.by == Joining::By::rows && spec.rank > 0;
+    each_of(spec.dims + rows, spec.rank - rows, always);
+  }
+}
+
+std::uint64_t hash_of(std::span<const std::uint64_t> words) {
+  std::uint64_t hash = 0;
+  for (std::uint64_t word : words) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+// Fills what follows from a call's words.
+void describe_results(CallForm& form, const Call& call) {
+  form.attributes.assign(call.attribute_bytes.begin(), call.attribute_bytes.end());
+  std::size_t numbers = 0;
+  for (const OutputSpec& spec : call.specs) numbers += 2 * static_cast<std::size_t>(spec.rank);
+  form.extents.resize(numbers + 4);  // four are copied at once
+  std::int64_t* next = form.extents.data();
+  std::int64_t most = 0;
+  for (std::size_t j = 0; j < call.specs.size(); ++j) {
+    OutputSpec& spec = form.specs.emplace_back(call.specs[j]);
+    std::int64_t count = 1;
+    bool overflow = false;
+    std::copy_n(spec.dims, spec.rank, next);
+    for (int i = spec.rank; i-- > 0;) {
+      next[spec.rank + i] = count;
+      overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
+    }
+    // The op itself refuses what is larger than any memory.
+    if (overflow || count > most_elements) form.joining = {};
+    spec.dims = next;
+    spec.like = spec.order = nullptr;
+    next += 2 * spec.rank;
+    form.counts.push_back(count);
+    if (!(form.joining.dropped_outputs >> j & 1)) form.bytes += static_cast<std::size_t>(count) * size_of(spec.dtype);
+    most = std::max(most, count);
+  }
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    std::int64_t count = call.input(static_cast<int>(i)).numel;
+    // Without elements there is nothing to join.
+    if (count == 0) form.joining = {};
+    if (!has_input(form.joining.shared, i)) most = std::max(most, count);
+  }
+  form.large = most > most_elements_of_group;
+}
+
+}  // namespace
+
+CallForm& CallForms::form_of(const Call& call, const Context& context) {
+  std::uint64_t site =
+      (reinterpret_cast<std::uintptr_t>(&call.op) >> 4 ^ reinterpret_cast<std::uintptr_t>(call.where.file) ^
+       static_cast<std::uint64_t>(call.where.line) << 20) *
+      0x9E3779B97F4A7C15u;
+  CallForm*& recent = by_site_[site >> 55];
+  if (recent) {
+    const std::uint64_t* next = recent->words.data();
+    if (each_word_of_form(call, context, [&](std::uint64_t word) { return *next++ == word; })) [[likely]]
+      return *recent;
+  }
+  return *(recent = &find_form(call, context));
+}
+
+[[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context) {
+  words_.clear();
+  each_word_of_form(call, context, [&](std::uint64_t word) { return words_.push_back(word), true; });
+  std::vector<std::unique_ptr<CallForm>>& alike = forms_[hash_of(words_)];
+  for (const std::unique_ptr<CallForm>& form : alike)
+    if (form->words == words_) return *form;
+  auto made = std::make_unique<CallForm>();
+  made->joining = joining_of(call);
+  describe_results(*made, call);
+  made->words = words_;
+  made->scope_id = context.scope_id;
+  made->recording = context.has(Context::recording);
+  return *alike.emplace_back(std::move(made));
+}
+
+[[gnu::noinline]] CallKind& CallForms::find_kind(const Call& call, CallForm& form, bool tracked) {
+  words_.clear();
+  each_word_of_kind(call, form, tracked, [&](std::uint64_t word) { words_.push_back(word); });
+  std::vector<std::unique_ptr<CallKind>>& alike = kinds_[hash_of(words_)];
+  for (const std::unique_ptr<CallKind>& kind : alike)
+    if (kind->key == words_) return *(form.kinds[tracked] = kind.get());
+  alike.push_back(std::make_unique<CallKind>(CallKind{.key = words_, .joining = form.joining, .at_depth = {}}));
+  return *(form.kinds[tracked] = alike.back().get());
+}
+
+}  // namespace reel::detail
