@@ -1,11 +1,7 @@
 #include "call_form.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <span>
-
-#include <reel/threads.h>
 
 #include "group.h"
 #include "queued_call.h"
@@ -15,50 +11,6 @@ namespace {
 
 // Where a group would save little: an op with an operand or a result of more elements runs at once.
 constexpr std::int64_t most_elements_of_group = 1 << 15;
-
-std::uint64_t header_of(DType dtype, int rank, bool in_order, Device device) {
-  return static_cast<std::uint64_t>(dtype) | static_cast<std::uint64_t>(rank) << 8 |
-         static_cast<std::uint64_t>(in_order) << 16 |
-         static_cast<std::uint64_t>(std::bit_cast<std::uint16_t>(device)) << 32;
-}
-
-// Calls word(number) for each number in a range, until it returns false.
-template <class Word>
-[[gnu::always_inline]] inline bool each_of(const std::int64_t* numbers, int count, Word word) {
-  for (int i = 0; i < count; ++i)
-    if (!word(static_cast<std::uint64_t>(numbers[i]))) return false;
-  return true;
-}
-
-template <class Word>
-[[gnu::always_inline]] inline bool each_of_attributes(const Call& call, Word word) {
-  for (std::size_t at = 0; at < call.attribute_bytes.size(); at += 8) {
-    std::uint64_t part = 0;
-    std::memcpy(&part, call.attribute_bytes.data() + at, std::min<std::size_t>(8, call.attribute_bytes.size() - at));
-    if (!word(part)) return false;
-  }
-  return true;
-}
-
-// Calls word(number) for each number of a call's form, until it returns false. No form begins with all the words of another.
-template <class Word>
-[[gnu::always_inline]] inline bool each_word_of_form(const Call& call, const Context& context, Word word) {
-  if (!word(reinterpret_cast<std::uintptr_t>(&call.op))) return false;
-  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size() << 16 |
-            call.specs.size() << 10 | call.inputs.size() << 2 | (context.flags & Context::recording) << 1 |
-            batch_invariant()))
-    return false;
-  if (!each_of_attributes(call, word)) return false;
-  for (const Tensor* input : call.inputs) {
-    const Body& x = input->body();
-    if (!word(header_of(x.dtype, x.rank, x.contiguous, x.device)) || !each_of(x.dims, x.rank, word)) return false;
-    if (!x.contiguous && !each_of(x.strides, x.rank, word)) return false;
-  }
-  for (const OutputSpec& spec : call.specs)
-    if (!word(header_of(spec.dtype, spec.rank, !spec.order, spec.device)) || !each_of(spec.dims, spec.rank, word))
-      return false;
-  return true;
-}
 
 // Calls are joined if they agree in op, attributes, dtypes, shapes without the joined axis, and in whether and where they are
 // recorded.
@@ -129,20 +81,6 @@ void describe_results(CallForm& form, const Call& call) {
 }
 
 }  // namespace
-
-CallForm& CallForms::form_of(const Call& call, const Context& context) {
-  std::uint64_t site =
-      (reinterpret_cast<std::uintptr_t>(&call.op) >> 4 ^ reinterpret_cast<std::uintptr_t>(call.where.file) ^
-       static_cast<std::uint64_t>(call.where.line) << 20) *
-      0x9E3779B97F4A7C15u;
-  CallForm*& recent = by_site_[site >> 55];
-  if (recent) {
-    const std::uint64_t* next = recent->words.data();
-    if (each_word_of_form(call, context, [&](std::uint64_t word) { return *next++ == word; })) [[likely]]
-      return *recent;
-  }
-  return *(recent = &find_form(call, context));
-}
 
 [[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context) {
   words_.clear();

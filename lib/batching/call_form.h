@@ -1,13 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include <reel/detail/immovable.h>
+#include <reel/threads.h>
 
 #include "../core/context.h"
 #include "../core/op.h"
@@ -44,11 +48,76 @@ struct CallForm {
   std::array<CallKind*, 2> kinds{};   // of calls whose operands no tape tracks, and of others: found when needed
 };
 
+inline std::uint64_t header_of(DType dtype, int rank, bool in_order, Device device) {
+  return static_cast<std::uint64_t>(rank) | static_cast<std::uint64_t>(dtype) << 32 |
+         static_cast<std::uint64_t>(in_order) << 40 |
+         static_cast<std::uint64_t>(std::bit_cast<std::uint16_t>(device)) << 48;
+}
+
+/// The header of an operand: its rank, dtype and order are adjacent.
+inline std::uint64_t header_of(const Body& x) {
+  static_assert(offsetof(View, dtype) == offsetof(View, rank) + 4 &&
+                offsetof(View, contiguous) == offsetof(View, rank) + 5);
+  std::uint64_t header = 0;
+  std::memcpy(&header, &x.rank, 6);
+  return header | static_cast<std::uint64_t>(std::bit_cast<std::uint16_t>(x.device)) << 48;
+}
+
+/// Calls word(number) for each number in a range, until it returns false.
+template <class Word>
+[[gnu::always_inline]] inline bool each_of(const std::int64_t* numbers, int count, Word word) {
+  for (int i = 0; i < count; ++i)
+    if (!word(static_cast<std::uint64_t>(numbers[i]))) return false;
+  return true;
+}
+
+template <class Word>
+[[gnu::always_inline]] inline bool each_of_attributes(const Call& call, Word word) {
+  for (std::size_t at = 0; at < call.attribute_bytes.size(); at += 8) {
+    std::uint64_t part = 0;
+    std::memcpy(&part, call.attribute_bytes.data() + at, std::min<std::size_t>(8, call.attribute_bytes.size() - at));
+    if (!word(part)) return false;
+  }
+  return true;
+}
+
+/// Calls word(number) for each number of a call's form, until it returns false. No form begins with all the words of another.
+template <class Word>
+[[gnu::always_inline]] inline bool each_word_of_form(const Call& call, const Context& context, Word word) {
+  if (!word(reinterpret_cast<std::uintptr_t>(&call.op))) return false;
+  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size() << 16 |
+            call.specs.size() << 10 | call.inputs.size() << 2 | (context.flags & Context::recording) << 1 |
+            batch_invariant()))
+    return false;
+  if (!each_of_attributes(call, word)) return false;
+  for (const Tensor* input : call.inputs) {
+    const Body& x = input->body();
+    if (!word(header_of(x)) || !each_of(x.dims, x.rank, word)) return false;
+    if (!x.contiguous && !each_of(x.strides, x.rank, word)) return false;
+  }
+  for (const OutputSpec& spec : call.specs) {
+    if (!word(header_of(spec.dtype, spec.rank, !spec.order, spec.device))) return false;
+    // Few results have other sizes than an operand.
+    bool like_operand = !call.inputs.empty() && spec.like == &call.input(0);
+    if (!word(like_operand) || (!like_operand && !each_of(spec.dims, spec.rank, word))) return false;
+  }
+  return true;
+}
+
 /// The forms and kinds of calls that one scheduler has met.
 class CallForms : Immovable {
  public:
   /// The form of a call, found by its line or else by its words. Throws: std::bad_alloc.
-  CallForm& form_of(const Call& call, const Context& context);
+  CallForm& form_of(const Call& call, const Context& context) {
+    std::uint64_t site =
+        (reinterpret_cast<std::uintptr_t>(&call.op) >> 4 ^ reinterpret_cast<std::uintptr_t>(call.where.file) ^
+         static_cast<std::uint64_t>(call.where.line) << 20) *
+        0x9E3779B97F4A7C15u;
+    CallForm*& recent = by_site_[site >> 55];
+    if (!recent || !matches(*recent, call, context)) [[unlikely]]
+      recent = &find_form(call, context);
+    return *recent;
+  }
   /// `tracked`: a tape tracks an operand. Throws: std::bad_alloc.
   CallKind& kind_of(const Call& call, CallForm& form, bool tracked) {
     CallKind* found = form.kinds[tracked];
@@ -56,6 +125,10 @@ class CallForms : Immovable {
   }
 
  private:
+  static bool matches(const CallForm& form, const Call& call, const Context& context) {
+    const std::uint64_t* next = form.words.data();
+    return each_word_of_form(call, context, [&next](std::uint64_t word) { return *next++ == word; });
+  }
   CallForm& find_form(const Call& call, const Context& context);
   CallKind& find_kind(const Call& call, CallForm& form, bool tracked);
   template <class T>

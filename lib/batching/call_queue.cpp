@@ -38,21 +38,6 @@ void CallQueue::add(QueuedCall& call, CallKind& kind, std::uint32_t depth) {
   ++calls_;
 }
 
-QueuedCall& CallQueue::keep(const Call& call, const CallForm& form, const Location& call_site) {
-  std::size_t inputs = call.inputs.size(), outputs = call.outputs.size();
-  std::size_t bytes = sizeof(Kept) + (inputs + outputs) * sizeof(Tensor) + inputs * sizeof(const Tensor*);
-  auto* place = static_cast<Kept*>(arena_.allocate(bytes));
-  auto* held = reinterpret_cast<Tensor*>(place + 1);
-  auto* pointers = reinterpret_cast<const Tensor**>(held + inputs + outputs);
-  for (std::size_t i = 0; i < inputs; ++i) pointers[i] = new (held + i) Tensor(*call.inputs[i]);
-  for (std::size_t j = 0; j < outputs; ++j) new (held + inputs + j) Tensor(call.outputs[j]);
-  new (place) Kept{{{call.op, {pointers, inputs}, form.attributes, form.specs, {held + inputs, outputs}, call_site}},
-                   last_kept_,
-                   held};
-  last_kept_ = place;
-  return place->queued;
-}
-
 bool CallQueue::reads(const Body& x) const {
   for (const Level& level : levels_)
     for (const CallBucket* bucket = level.first; bucket; bucket = bucket->next)

@@ -29,7 +29,20 @@ class CallQueue : Immovable {
   /// Adds a call, which stays where it is until it is taken. Throws: std::bad_alloc.
   void add(QueuedCall& call, CallKind& kind, std::uint32_t depth);
   /// A call at a call site, which owns copies of its operands and outputs until `clear`. Throws: std::bad_alloc.
-  QueuedCall& keep(const Call& call, const CallForm& form, const Location& call_site);
+  QueuedCall& keep(const Call& call, const CallForm& form, const Location& call_site) {
+    std::size_t inputs = call.inputs.size(), outputs = call.outputs.size();
+    std::size_t bytes = sizeof(Kept) + (inputs + outputs) * sizeof(Tensor) + inputs * sizeof(const Tensor*);
+    auto* place = static_cast<Kept*>(arena_.allocate(bytes));
+    auto* held = reinterpret_cast<Tensor*>(place + 1);
+    auto* pointers = reinterpret_cast<const Tensor**>(held + inputs + outputs);
+    for (std::size_t i = 0; i < inputs; ++i) pointers[i] = new (held + i) Tensor(*call.inputs[i]);
+    for (std::size_t j = 0; j < outputs; ++j) new (held + inputs + j) Tensor(call.outputs[j]);
+    new (place) Kept{{{call.op, {pointers, inputs}, form.attributes, form.specs, {held + inputs, outputs}, call_site}},
+                     last_kept_,
+                     held};
+    last_kept_ = place;
+    return place->queued;
+  }
 
   bool is_empty() const { return calls_ == 0; }
   /// A number for what the queue holds until `clear`.

@@ -66,6 +66,8 @@ class AdjacentRows {
   // Adds the next tensor, of the first one's form; returns false if it is not adjacent.
   bool add(const Body& next, std::int64_t rows) {
     if (!possible_ || next.storage != first_.storage) return false;
+    if (is_dense_ && next.contiguous && next.data == static_cast<char*>(first_.data) + end_ * row_bytes_)
+      return follows(next) && count(rows);
     for (int i = stacked_ ? 0 : 1; i < next.rank; ++i)
       if (next.strides[i] != first_.strides[i]) return false;
     std::int64_t distance = static_cast<char*>(next.data) - static_cast<char*>(first_.data),
@@ -78,13 +80,7 @@ class AdjacentRows {
     for (int i = stacked_ ? 0 : 1; i < next.rank; ++i)
       if (stride_ != 0 && next.dims[i] != 1 && std::abs(next.strides[i]) > std::abs(stride_)) return false;
     if (distance != end_ * stride_ * size || (!stacked_ && rows > 1 && next.strides[0] != stride_)) return false;
-    bool alike =
-        slot_ != 0 ? tapes_.slot_of(next) == slot_ + count_ : is_plain(tapes_, next) && next.slot == first_.slot;
-    if (!alike) return false;
-    if (slot_ != 0 && part_ + count_ >= producer_->output_count) return false;
-    ++count_;
-    end_ += rows;
-    return true;
+    return follows(next) && count(rows);
   }
 
   // Returns true if a tape tracks the rows, which are some of a tensor's.
@@ -125,6 +121,19 @@ class AdjacentRows {
   void set_stride(std::int64_t stride) {
     stride_ = stride;
     has_stride_ = true;
+    std::int64_t rows = stacked_ ? 1 : first_.dims[0];
+    row_bytes_ = stride * static_cast<std::int64_t>(size_of(first_.dtype));
+    is_dense_ = first_.contiguous && stride * rows == first_.numel;
+  }
+  // Returns true if tapes know the next tensor as the next row.
+  bool follows(const Body& next) const {
+    if (slot_ == 0) return is_plain(tapes_, next) && next.slot == first_.slot;
+    return tapes_.slot_of(next) == slot_ + count_ && part_ + count_ < producer_->output_count;
+  }
+  bool count(std::int64_t rows) {
+    ++count_;
+    end_ += rows;
+    return true;
   }
   bool find_producer() {
     producer_ = tapes_.slot(slot_).producer;
@@ -152,6 +161,8 @@ class AdjacentRows {
   std::int64_t end_;
   std::int64_t stride_ = 0;  // from row to row
   bool has_stride_ = false;  // there is more than one row
+  bool is_dense_ = false;    // rows are contiguous, one behind the other
+  std::int64_t row_bytes_ = 0;
   Entry* producer_ = nullptr;
   std::size_t part_ = 0;
   std::uint32_t count_ = 1;
@@ -376,16 +387,19 @@ void Group::fill_outputs(std::span<Tensor> joined) {
   for (std::size_t k = 0; k < count; ++k)
     for (std::size_t j = 0; j < joined.size(); ++j) {
       if (dropped(j)) continue;
+      QueuedCall& one = *calls_[k];
       Tensor& part = parts[j * count + k];
       Body& body = part.body();
-      body.file = calls_[k]->call.where.file;
-      body.line = calls_[k]->call.where.line;
+      if (!one.is_pending()) {
+        body.file = one.call.where.file;
+        body.line = one.call.where.line;
+      }
       body.marks = 0;
       if (!is_view(first_))
         body.marks = Body::grouped;
       else if (Body& viewed = input(k, 0).body(); viewed.marks & Body::grouped)
         std::atomic_ref(viewed.marks).store(body.marks = Body::grouped | Body::viewed, std::memory_order_relaxed);
-      calls_[k]->call.outputs[j] = std::move(part);
+      one.call.outputs[j] = std::move(part);
     }
 }
 

@@ -296,6 +296,11 @@ bool leaves_elements(Body* body) noexcept {
   Heap::free_apart(body, mine);
 }
 
+[[gnu::noinline]] void free_last_elements(Storage* storage, Heap* mine) noexcept {
+  ForeignRelease foreign;
+  free_elements(storage, mine, foreign);
+}
+
 [[gnu::noinline]] void destroy_slowly(Body* body, Heap* mine) noexcept {
   ForeignRelease foreign;
   if (Heap::owner_of(body) == mine && !body->leaf) return free_body(body, mine, foreign);
@@ -319,10 +324,17 @@ void replace_storage(Body& body, const Body& other) noexcept {
 void destroy(Body* body) noexcept {
   Context* context = current_context;
   Heap* heap = context ? context->heap : nullptr;
-  // The common case: made by this thread, and without views.
-  if (Heap::owner_of(body) == heap && (body->marks & Body::single_block) && body->storage->references.unique())
-      [[likely]]
-    return heap->free_own(body);
+  if (Heap::owner_of(body) == heap && !body->leaf) [[likely]] {
+    Storage* storage = body->storage;
+    // The common cases, made by this thread: without views, and a view.
+    if (body->marks & Body::single_block) {
+      if (storage->references.unique()) [[likely]]
+        return heap->free_own(body);
+    } else if (storage && storage->block() != body) {
+      if (storage->references.release()) free_last_elements(storage, heap);
+      return Heap::free_apart(body, heap);
+    }
+  }
   destroy_slowly(body, heap);
 }
 

@@ -57,6 +57,9 @@ void check_not_replaced(const Context& context, const Call& call) {
 
 [[gnu::noinline]] void run_slow_path(Context& context, Call& call) {
   context.tapes->scopes().apply_remote_ends(context);
+  // An example of batch_map that nothing listens to.
+  bool only_intercepted = (context.flags & Context::slow_path) == Context::intercepted && !context.listener;
+  if (only_intercepted && context.interceptor) return context.interceptor->run(call);
   if (context.has(Context::autocasting) && !has_autocast_dtypes(context, call)) return invoke_autocast(context, call);
   if (context.has(Context::replacing)) check_not_replaced(context, call);
   // Errors that a device finds later name the op.

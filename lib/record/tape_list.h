@@ -175,7 +175,7 @@ class TapeList {
   void trace(const Trace& trace) { traces_.push_back(trace); }
   /// Records that a hook of a tape sees the calls of an op, so that batch_map runs each by itself.
   void hook(std::string_view op, const void* tape) { hooked_ops_.push_back({std::string(op), tape}); }
-  bool is_hooked(std::string_view op) const {
+  bool is_hooked(const char* op) const {
     return !hooked_ops_.empty() && std::ranges::find(hooked_ops_, op, &HookedOp::name) != hooked_ops_.end();
   }
   const std::vector<Trace>& traces() const { return traces_; }
