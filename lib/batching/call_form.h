@@ -107,13 +107,16 @@ template <class Word>
 /// The forms and kinds of calls that one scheduler has met.
 class CallForms : Immovable {
  public:
-  /// The form of a call, found by its line or else by its words. Throws: std::bad_alloc.
+  /// The form of a call that has operands, found by its line or else by its words. Throws: std::bad_alloc.
   CallForm& form_of(const Call& call, const Context& context) {
+    // A line may call an op with several forms.
+    const Body& last = call.inputs.back()->body();
     std::uint64_t site =
         (reinterpret_cast<std::uintptr_t>(&call.op) >> 4 ^ reinterpret_cast<std::uintptr_t>(call.where.file) ^
-         static_cast<std::uint64_t>(call.where.line) << 20) *
+         static_cast<std::uint64_t>(call.where.line) << 20 ^
+         static_cast<std::uint64_t>(last.numel * 8 + last.rank) << 40) *
         0x9E3779B97F4A7C15u;
-    CallForm*& recent = by_site_[site >> 55];
+    CallForm*& recent = by_site_[site >> 54];
     if (!recent || !matches(*recent, call, context)) [[unlikely]]
       recent = &find_form(call, context);
     return *recent;
@@ -134,7 +137,7 @@ class CallForms : Immovable {
   template <class T>
   using ByHash = std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<T>>>;
 
-  std::array<CallForm*, 512> by_site_ = {};  // the last form at a call site
+  std::array<CallForm*, 1024> by_site_ = {};  // the last form at a call site
   ByHash<CallForm> forms_;
   ByHash<CallKind> kinds_;
   std::vector<std::uint64_t> words_;  // of what is looked up

@@ -133,7 +133,8 @@ void Scheduler::run(Call& call) {
   check_stack(task, call.op.name, call.where);
   if (!may_suspend(context)) return run_alone(call, Alone::scope);
   // Ops that overwrite, or that have no operand, run at once. A hook on the op sees each call.
-  if (call.inputs.empty() || call.outputs.empty() || call.outputs[0].defined() || tapes_->is_hooked(call.op.name))
+  if (!call.op.joining || call.inputs.empty() || call.outputs.empty() || call.outputs[0].defined() ||
+      tapes_->is_hooked(call.op.name))
     return run_alone(call, Alone::op);
   if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(call, Alone::waited);
   CallForm& form = forms_.form_of(call, context);
