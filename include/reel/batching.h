@@ -19,15 +19,16 @@ class Tensor;
 
 /// How a line's ops ran within `batch_map`.
 struct BatchedLine {
-  std::string op;                 ///< the name of the op
-  Location where;                 ///< the line that called it
-  std::int64_t calls = 0;         ///< how often it was called
-  std::int64_t groups = 0;        ///< the number of times that several of the calls ran as one
-  std::int64_t grouped = 0;       ///< the number of calls that ran in groups
-  std::int64_t alone_by_op = 0;   ///< calls that ran alone because the op, with these operands, cannot be joined
-  std::int64_t alone_large = 0;   ///< calls that ran alone because they are large enough to be fast on their own
-  std::int64_t alone_scope = 0;   ///< calls that ran alone within an inner tape or an isolated function
-  std::int64_t alone_waited = 0;  ///< calls that ran alone because there was no equal one, or no other example
+  std::string op;                  ///< the name of the op
+  Location where;                  ///< the line that called it
+  std::int64_t calls = 0;          ///< how often it was called
+  std::int64_t groups = 0;         ///< the number of times that several of the calls ran as one
+  std::int64_t grouped = 0;        ///< the number of calls that ran in groups
+  std::int64_t alone_by_op = 0;    ///< calls that ran alone because the op, with these operands, cannot be joined
+  std::int64_t alone_large = 0;    ///< calls that ran alone because they are large enough to be fast on their own
+  std::int64_t alone_scope = 0;    ///< calls that ran alone within an inner tape or an isolated function
+  std::int64_t alone_waited = 0;   ///< calls that ran alone because there was no equal one, or no other example
+  std::int64_t alone_cheaper = 0;  ///< calls that ran alone because groups of them were expected to take longer
 };
 
 /// Counts of grouped and single ops of a `batch_map`, by line of the caller.
@@ -143,6 +144,12 @@ auto batch_map(Examples&& examples, Function&& function, const BatchOptions& opt
     return results;
   }
 }
+
+/// Joins all calls that can be, also where a group is expected to take longer than the calls by themselves, which otherwise
+/// run when they are called. For tests and measurements: off at first, for the whole process.
+void set_join_all(bool all);
+/// True if all calls are joined that can be; false at first. See set_join_all.
+bool join_all();
 
 /// Calls two functions within an example of `batch_map`, of which the second goes on while the first waits for elements: for
 /// siblings in a tree whose control flow reads values. Elsewhere calls one after the other. The second draws its random numbers from a stream of its own. Returns a pair

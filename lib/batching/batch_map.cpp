@@ -1,6 +1,7 @@
 #include <reel/batching.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <typeinfo>
@@ -14,6 +15,19 @@
 #include "../core/op_error.h"
 #include "../dispatch/listener_scope.h"
 #include "scheduler.h"
+
+namespace reel {
+namespace {
+
+std::atomic<bool> joins_all = false;
+
+}  // namespace
+
+void set_join_all(bool all) { joins_all.store(all, std::memory_order_relaxed); }
+
+bool join_all() { return joins_all.load(std::memory_order_relaxed); }
+
+}  // namespace reel
 
 namespace reel::detail {
 namespace {

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "group.h"
+#include "group_costs.h"
 #include "queued_call.h"
 
 namespace reel::detail {
@@ -80,9 +81,24 @@ void describe_results(CallForm& form, const Call& call) {
   form.large = most > most_elements_of_group;
 }
 
+// Fills what calls of the form are expected to gain by being joined.
+void expect_gains(CallForm& form, const Call& call, std::size_t together) {
+  std::int64_t weights = 0;
+  bool looks_up = call.op.shares_weight && call.op.accepts_elements;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (const Body& x = call.input(static_cast<int>(i));
+        call.op.shares_weight && !looks_up && has_input(form.joining.shared, i))
+      weights += x.numel * static_cast<std::int64_t>(size_of(x.dtype));
+  for (bool tracked : {false, true}) {
+    const GroupCosts& costs = tracked ? tracked_costs : untracked_costs;
+    form.gains[tracked] = gain_of(costs, weights, together);
+    form.pays[tracked] = looks_up ? leads(costs, together) : weights >= least_weight(costs, together);
+  }
+}
+
 }  // namespace
 
-[[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context) {
+[[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context, std::size_t together) {
   words_.clear();
   each_word_of_form(call, context, [&](std::uint64_t word) { return words_.push_back(word), true; });
   std::vector<std::unique_ptr<CallForm>>& alike = forms_[hash_of(words_)];
@@ -91,20 +107,24 @@ void describe_results(CallForm& form, const Call& call) {
   auto made = std::make_unique<CallForm>();
   made->joining = joining_of(call);
   describe_results(*made, call);
+  expect_gains(*made, call, together);
   made->words = words_;
   made->scope_id = context.scope_id;
   made->recording = context.has(Context::recording);
   return *alike.emplace_back(std::move(made));
 }
 
-[[gnu::noinline]] CallKind& CallForms::find_kind(const Call& call, CallForm& form, bool tracked) {
+[[gnu::noinline]] CallKind& CallForms::find_kind(const Call& call, CallForm& form, bool is_tracked) {
   words_.clear();
-  each_word_of_kind(call, form, tracked, [&](std::uint64_t word) { words_.push_back(word); });
+  each_word_of_kind(call, form, is_tracked, [&](std::uint64_t word) { words_.push_back(word); });
   std::vector<std::unique_ptr<CallKind>>& alike = kinds_[hash_of(words_)];
   for (const std::unique_ptr<CallKind>& kind : alike)
-    if (kind->key == words_) return *(form.kinds[tracked] = kind.get());
+    if (kind->key == words_) return *(form.kinds[is_tracked] = kind.get());
+  CallKind*& numbered = by_number_.emplace_back(nullptr);
   alike.push_back(std::make_unique<CallKind>(CallKind{.key = words_, .joining = form.joining, .at_depth = {}}));
-  return *(form.kinds[tracked] = alike.back().get());
+  numbered = form.kinds[is_tracked] = alike.back().get();
+  numbered->number = static_cast<std::uint32_t>(by_number_.size());
+  return *numbered;
 }
 
 }  // namespace reel::detail

@@ -24,6 +24,10 @@ struct CallBucket;
 struct CallKind {
   std::vector<std::uint64_t> key;
   Joining joining;
+  std::uint32_t number = 0;  // among the kinds, from 1 on
+  /// What has been gained by delaying calls of this kind, and those that use their results: see `gains`.
+  std::int64_t balance = first_balance;
+  static constexpr std::int64_t first_balance = 10'000;
   /// The calls of this kind in the queue, by depth: valid where `filling` is the queue's.
   struct AtDepth {
     std::uint64_t filling = 0;
@@ -42,10 +46,12 @@ struct CallForm {
   bool recording = false;      // of the context
   std::vector<std::byte> attributes;
   std::vector<OutputSpec> specs;
-  std::vector<std::int64_t> extents;  // sizes and strides of each result
-  std::vector<std::int64_t> counts;   // of each result's elements
-  std::size_t bytes = 0;              // of the results that the calling function keeps
-  std::array<CallKind*, 2> kinds{};   // of calls whose operands no tape tracks, and of others: found when needed
+  std::vector<std::int64_t> extents;    // sizes and strides of each result
+  std::vector<std::int64_t> counts;     // of each result's elements
+  std::size_t bytes = 0;                // of the results that the calling function keeps
+  std::array<CallKind*, 2> kinds{};     // of calls whose operands no tape tracks, and of others: found when needed
+  std::array<bool, 2> pays{};           // to delay calls whose operands are all there: as `kinds`
+  std::array<std::int64_t, 2> gains{};  // the instructions that a call is expected to save in a group: as `kinds`
 };
 
 inline std::uint64_t header_of(DType dtype, int rank, bool in_order, Device device) {
@@ -108,7 +114,8 @@ template <class Word>
 class CallForms : Immovable {
  public:
   /// The form of a call that has operands, found by its line or else by its words. Throws: std::bad_alloc.
-  CallForm& form_of(const Call& call, const Context& context) {
+  /// `together`: how many calls may be made in parallel.
+  CallForm& form_of(const Call& call, const Context& context, std::size_t together) {
     // A line may call an op with several forms.
     const Body& last = call.inputs.back()->body();
     std::uint64_t site =
@@ -118,7 +125,7 @@ class CallForms : Immovable {
         0x9E3779B97F4A7C15u;
     CallForm*& recent = by_site_[site >> 54];
     if (!recent || !matches(*recent, call, context)) [[unlikely]]
-      recent = &find_form(call, context);
+      recent = &find_form(call, context, together);
     return *recent;
   }
   /// `tracked`: a tape tracks an operand. Throws: std::bad_alloc.
@@ -126,13 +133,15 @@ class CallForms : Immovable {
     CallKind* found = form.kinds[tracked];
     return found ? *found : find_kind(call, form, tracked);
   }
+  /// The kind of a number; of 0, some other.
+  CallKind& kind(std::uint32_t number) { return number == 0 ? none_ : *by_number_[number - 1]; }
 
  private:
   static bool matches(const CallForm& form, const Call& call, const Context& context) {
     const std::uint64_t* next = form.words.data();
     return each_word_of_form(call, context, [&next](std::uint64_t word) { return *next++ == word; });
   }
-  CallForm& find_form(const Call& call, const Context& context);
+  CallForm& find_form(const Call& call, const Context& context, std::size_t together);
   CallKind& find_kind(const Call& call, CallForm& form, bool tracked);
   template <class T>
   using ByHash = std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<T>>>;
@@ -140,6 +149,8 @@ class CallForms : Immovable {
   std::array<CallForm*, 1024> by_site_ = {};  // the last form at a call site
   ByHash<CallForm> forms_;
   ByHash<CallKind> kinds_;
+  std::vector<CallKind*> by_number_;
+  CallKind none_;
   std::vector<std::uint64_t> words_;  // of what is looked up
 };
 

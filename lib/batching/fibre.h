@@ -57,6 +57,8 @@ class Fibre : Immovable {
         reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - reinterpret_cast<std::uintptr_t>(bottom_);
     return left < size_ ? left : SIZE_MAX;
   }
+  /// The address on this stack below which fewer bytes are left; above the stack if it has fewer.
+  std::uintptr_t address_with(std::size_t left) const { return reinterpret_cast<std::uintptr_t>(bottom_) + left; }
   /// Returns true if the caller runs on this stack.
   bool runs_here() const { return stack_left() != SIZE_MAX; }
 

@@ -183,6 +183,17 @@ const OpInfo& batch_for_constants() {
   return op;
 }
 
+// Returns true if it is cheap to copy the operands that calls could have shared, but that differ: the gradient of a parameter
+// is divided again, too. Two taggers of width 300 took 1.4 times as long with their weights stacked.
+bool pays_to_copy_shared(const Call& call, const Joining& joining) {
+  constexpr std::int64_t most = 1 << 15, most_of_parameter = 1 << 11;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (has_input(joining.shared, i))
+      if (const Body& x = call.input(static_cast<int>(i)); x.numel > (x.requires_grad ? most_of_parameter : most))
+        return false;
+  return true;
+}
+
 // Moves the calls for which `with` holds behind the first one; returns their number, with the first.
 template <class With>
 std::size_t partition(std::span<QueuedCall*> calls, With with) {
@@ -255,9 +266,12 @@ std::size_t Group::choose(const TapeList& tapes, std::span<QueuedCall*> calls, c
     return true;
   });
   // Calls of one kind may differ in this, where it depends on the number of their rows.
-  if (alike > 1 || !joining_of(first).or_stacked) return alike;
+  auto can_be_stacked = [&](const Call& call) {
+    return joining_of(call).or_stacked && pays_to_copy_shared(call, joining);
+  };
+  if (alike > 1 || !can_be_stacked(first)) return alike;
   return partition(calls, [&](const Call& other) {
-    if (!joining_of(other).or_stacked) return false;
+    if (!can_be_stacked(other)) return false;
     for (std::size_t i = 0; i < first.inputs.size(); ++i)
       if (!same_form(other.input(static_cast<int>(i)), first.input(static_cast<int>(i)), false)) return false;
     return true;

@@ -25,6 +25,20 @@ struct QueuedCall {
   bool is_pending() const { return !context; }
 };
 
+/// What a pending tensor has in place of a version: the depth of the call that computes it, and the number of the kind of call
+/// from which it came about, 0 if that is too large. Of two, the greater one has the greater depth.
+struct PendingMark {
+  static constexpr int kind_bits = 19;
+  std::uint32_t bits = 0;
+
+  PendingMark() = default;
+  explicit PendingMark(const Body& pending) : bits(pending.slot_version) {}
+  PendingMark(std::uint32_t depth, std::uint32_t kind) : bits(depth << kind_bits | (kind >> kind_bits ? 0 : kind)) {}
+  std::uint32_t depth() const { return bits >> kind_bits; }
+  std::uint32_t kind() const { return bits & ((1u << kind_bits) - 1); }
+  auto operator<=>(const PendingMark&) const = default;
+};
+
 /// Returns true if the elements of an operand are computed later.
 inline bool is_pending(const Tensor* x) { return (x->body().marks & Body::pending) != 0; }
 

@@ -16,6 +16,7 @@ void detail::ReportBuilder::count_alone(const Call& call, Location where, Alone 
     case Alone::large: ++counts.alone_large; return;
     case Alone::scope: ++counts.alone_scope; return;
     case Alone::waited: ++counts.alone_waited; return;
+    case Alone::cheaper: ++counts.alone_cheaper; return;
   }
 }
 
@@ -46,6 +47,7 @@ std::string BatchReport::to_string() const {
       if (count > 0) alone += fmt::format("{}{} {}", alone.empty() ? "" : ", ", count, why);
     };
     add(line.alone_waited, "without an equal one");
+    add(line.alone_cheaper, "cheaper alone");
     add(line.alone_by_op, "not joined");
     add(line.alone_large, "large");
     add(line.alone_scope, "in an inner scope");

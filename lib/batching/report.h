@@ -12,7 +12,7 @@
 namespace reel::detail {
 
 /// Why a call ran alone.
-enum class Alone : std::uint8_t { op, large, scope, waited };
+enum class Alone : std::uint8_t { op, large, scope, waited, cheaper };
 
 /// Counts calls by op and line.
 class ReportBuilder {

@@ -48,6 +48,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options, Location where
       changes_seen_(scopes_.changes()),
       depth_(outer.tapes->depth),
       backward_passes_(outer.backward_passes),
+      joins_all_(join_all()),
       runs_again_(tapes_->outer() != nullptr),
       stacks_(stacks_of_thread(options.stack_bytes)) {
   // Ops of groups have passed autocast and reached listeners one by one.
@@ -55,8 +56,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options, Location where
   groups_.interceptor = nullptr;
   groups_.casts = nullptr;
   groups_.first_inner_scope = ~std::uint64_t{0};
-  groups_.flags &= Context::on_device;
-  groups_.flags |= Context::caller_named | Context::grouped;
+  groups_.set_flags((groups_.flags & Context::on_device) | Context::caller_named | Context::grouped);
   nothing_ = allocate(groups_, {Shape{0}, f32, cpu}, "batch_map", where);
 } catch (const std::bad_alloc&) {
   fail_for_memory("batch_map", where);
@@ -109,10 +109,12 @@ void Scheduler::switch_to(Task& task, bool starts) {
   task.context.multiplications = groups_.multiplications;
   {
     Switch switched(*this, task);
-    if (starts)
+    if (starts) {
       task.fibre.start(stacks_, run_task, &task);
-    else
+    } else {
+      intercept(task);
       task.fibre.resume();
+    }
     while (Errand* errand = std::exchange(task.errand, nullptr)) {
       if (Task* entered_by = switched.before) {
         entered_by->errand = errand;
@@ -130,10 +132,12 @@ void Scheduler::switch_to(Task& task, bool starts) {
   groups_.isolated_scopes = task.context.isolated_scopes;
   groups_.multiplications = task.context.multiplications;
   if (task.fibre.ended()) end(task);
+  if (current_) intercept(*current_);
 }
 
 void Scheduler::run_task(void* argument) noexcept {
   auto& task = *static_cast<Task*>(argument);
+  task.scheduler->intercept(task);
   try {
     task.function.call(task.function.function, task.index);
   } catch (const Cancelled&) {
@@ -170,13 +174,14 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
     if (free_.empty()) {
       free_.reserve(tasks_.size() + 1);
       waiters_.reserve(tasks_.size() + 1);
-      tasks_.push_back(std::make_unique<Task>());
+      tasks_.push_back(std::make_unique<Task>(this));
       free_.push_back(tasks_.back().get());
     }
     Task& task = *free_.back();
     free_.pop_back();
     task.context = parent;
     task.context.parent = &parent;
+    task.context.intercepted_below = UINTPTR_MAX;
     task.context.set(Context::intercepted, true);
     task.context.interceptor = this;
     task.context.generator = &task.generator;
@@ -257,6 +262,7 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
   if (!current_) {
     outermost_ = &family;
     under_way_ = std::min(limit, count);
+    most_together_ = std::max(under_way_, most_tasks);
   }
   family.report = report;
   reports_ |= report != nullptr;

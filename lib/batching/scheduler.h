@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <exception>
 #include <memory>
 #include <span>
@@ -45,9 +46,10 @@ struct Errand {
 
 /// A function on a fibre, with the context and the random numbers that are its own.
 struct Task {
-  Context context;
-  Generator generator;
-  Fibre fibre;
+  Scheduler* scheduler;
+  Context context{};
+  Generator generator{};
+  Fibre fibre{};
   Family* family = nullptr;
   IndexedFunction function{};
   std::size_t index = 0;
@@ -122,7 +124,11 @@ class Scheduler final : public Interceptor, Immovable {
   /// Keeps the error of a call for the task that has made it, or of its example if the task has ended.
   void fail_later(const QueuedCall& one, std::exception_ptr error) noexcept;
   bool makes_pending(const Call& call, const Context& context) const;
-  void make_outputs(Call& call, const CallForm& form, std::uint32_t depth, bool tracked);
+  void make_outputs(Call& call, const CallForm& form, PendingMark mark, bool tracked);
+  /// Returns true if a call whose operands are all there would gain nothing in a group, whatever its exact form.
+  bool runs_at_once(const Call& call, const Context& context);
+  /// Has the task's ops pass the scheduler, or only those that share a weight while all others run at once.
+  void intercept(Task& task) noexcept;
   void run_here(Call& call, Alone why);
   void run_alone(Call& call, Alone why);
   void run_suspended(Call& call, CallKind& kind, std::uint32_t depth, const Location& where);
@@ -141,6 +147,7 @@ class Scheduler final : public Interceptor, Immovable {
   bool reports_ = false;
   int depth_;
   std::uint32_t backward_passes_;
+  bool joins_all_;   // also where calls by themselves are cheaper
   bool runs_again_;  // within a function that a checkpoint may run again
   StackPool& stacks_;
   Task* current_ = nullptr;
@@ -154,7 +161,11 @@ class Scheduler final : public Interceptor, Immovable {
   std::vector<Task*> waiters_;  // until all calls have run
   Tensor nothing_;              // its storage stands for that of pending tensors
   Family* outermost_ = nullptr;
-  std::size_t under_way_ = 0;  // the most examples of the outermost batch_map at a time
+  std::size_t most_together_ = 0;  // the most calls that can be made in parallel
+  std::size_t under_way_ = 0;      // the most examples of the outermost batch_map at a time
+  std::size_t together_ = 0;       // for which `least_weights_` are
+  std::array<std::int64_t, 2>
+      least_weights_{};  // bytes that must be shared for a gain, while nothing is recorded and else
   std::uint64_t starts_ = 0;
   bool any_failed_ = false;  // an operand may be pending for ever
   JoinedParts joined_before_;

@@ -11,6 +11,7 @@
 #include "../ops/few.h"
 #include "../record/origin.h"
 #include "../record/tape_list.h"
+#include "group_costs.h"
 #include "group_listener.h"
 
 // A task's calls: whether they run at once, wait or have pending results, and what waits for these.
@@ -22,12 +23,13 @@ namespace {
 // caches when the next one reads it. An example waits for others when it has its share of half as many. Tried: two to eight
 // times as many. Taggers of 32 sentences took 1.3 times as long to evaluate, trees 0.95 to 1.1.
 constexpr std::size_t most_calls = 1 << 12, most_bytes = std::size_t{32} << 20;
+static_assert(most_calls >> (32 - PendingMark::kind_bits) == 0);
 
 // What a call's operands decide, beside its form.
 struct OperandSummary {
   bool tracked = false;     // by a tape, or will be
   bool any_unsafe = false;  // its elements may change without an op, or the tape may refuse it
-  std::uint32_t depth = 0;  // of the calls that compute operands; 0: all are there
+  PendingMark mark;         // the greatest of the calls that compute operands
 
   // `runs_again`: a checkpoint may repeat the call with other tensors tracked, and both runs must form equal groups.
   OperandSummary(const Call& call, const TapeList& tapes, bool runs_again) {
@@ -35,7 +37,7 @@ struct OperandSummary {
       const Body& x = input->body();
       if (x.marks & Body::pending) {
         tracked |= (x.marks & Body::to_track) != 0;
-        depth = std::max(depth, x.slot_version);
+        mark = std::max(mark, PendingMark(x));
       } else {
         tracked = tracked || x.requires_grad || tapes.is_live(x);
         any_unsafe |= x.storage->is_foreign() || x.storage->writers.load(std::memory_order_relaxed) != 0 ||
@@ -48,7 +50,7 @@ struct OperandSummary {
 // Views are joined where their operands are rows of one tensor, which several tensors share then, or one parameter; not where
 // a checkpoint may run them again, because what a tape keeps shares elements, too. Other ops on a parameter run at once:
 // autocast keeps their results for all examples.
-bool runs_at_once(const Call& call, bool runs_again) {
+bool is_not_delayed(const Call& call, bool runs_again) {
   const Body& x = call.input(0);
   if (x.marks & Body::pending) return call.specs.empty() && runs_again;
   if (call.specs.empty()) return runs_again || (!x.requires_grad && x.storage->references.unique());
@@ -93,7 +95,7 @@ bool Scheduler::makes_pending(const Call& call, const Context& context) const {
 
 // Makes pending results, which the calling function may give to other ops. Views are of elements that start at null, if their
 // operand is pending.
-void Scheduler::make_outputs(Call& call, const CallForm& form, std::uint32_t depth, bool tracked) {
+void Scheduler::make_outputs(Call& call, const CallForm& form, PendingMark mark, bool tracked) {
   Context& context = current_->context;
   std::uint8_t marks = Body::pending, floating_marks = marks;
   if (tracked && form.recording && call.op.gradient) floating_marks |= Body::to_track;
@@ -104,7 +106,7 @@ void Scheduler::make_outputs(Call& call, const CallForm& form, std::uint32_t dep
       call.outputs[j] = pending_tensor(context, form.specs[j], form.counts[j], *nothing_.body().storage, call.where);
     }
     Body& body = call.outputs[j].body();
-    body.slot_version = depth;
+    body.slot_version = mark.bits;
     body.marks = is_floating(body.dtype) ? floating_marks : marks;
   }
 }
@@ -123,6 +125,26 @@ void Scheduler::run_alone(Call& call, Alone why) {
   run_here(call, why);
 }
 
+void Scheduler::intercept(Task& task) noexcept {
+  bool weights_only = !joins_all_ && !task.report && !any_failed_ && queue_.is_empty();
+  std::uintptr_t below = weights_only ? task.fibre.address_with(kernel_bytes) : UINTPTR_MAX;
+  if (task.context.intercepted_below != below) task.context.intercept_below(below);
+}
+
+bool Scheduler::runs_at_once(const Call& call, const Context& context) {
+  if (std::size_t together = std::min(live_ + unstarted_, most_together_); together_ != together) {
+    together_ = together;
+    least_weights_ = {least_weight(untracked_costs, together), least_weight(tracked_costs, together)};
+  }
+  bool recording = context.has(Context::recording) || runs_again_;
+  if (!call.op.shares_weight) return true;
+  if (call.op.accepts_elements) return !recording || !leads(tracked_costs, together_);
+  return std::ranges::all_of(call.inputs, [&](const Tensor* input) {
+    const Body& x = input->body();
+    return x.numel * static_cast<std::int64_t>(size_of(x.dtype)) < least_weights_[recording];
+  });
+}
+
 void Scheduler::run(Call& call) {
   Task& task = *current_;
   Context& context = task.context;
@@ -137,18 +159,28 @@ void Scheduler::run(Call& call) {
       tapes_->is_hooked(call.op.name))
     return run_alone(call, Alone::op);
   if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(call, Alone::waited);
-  CallForm& form = forms_.form_of(call, context);
-  if (form.joining.by == Joining::By::none || runs_at_once(call, runs_again_)) return run_alone(call, Alone::op);
+  // Where a listener makes calls wait, those that use the results of groups would have had pending operands.
+  bool is_first = std::ranges::none_of(call.inputs, [&](const Tensor* input) {
+    return input->body().marks & (context.listener ? Body::pending | Body::grouped : Body::pending);
+  });
+  if (is_first && !joins_all_ && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
+  CallForm& form = forms_.form_of(call, context, together_);
+  if (form.joining.by == Joining::By::none || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
   if (form.large) return run_alone(call, Alone::large);
   OperandSummary operands(call, *context.tapes, runs_again_);
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
   CallKind& kind = forms_.kind_of(call, form, operands.tracked && !runs_again_);
+  bool recorded = operands.tracked || runs_again_;
+  if (is_first && !joins_all_ && (!form.pays[recorded] || kind.balance < 0)) return run_here(call, Alone::cheaper);
+  CallKind& first = operands.mark.depth() > 0 ? forms_.kind(operands.mark.kind()) : kind;
+  first.balance = std::min(first.balance + form.gains[recorded], 10 * CallKind::first_balance);
   const Location& where = context.has(Context::caller_named) ? context.caller : call.where;
-  std::uint32_t depth = operands.depth + 1;
-  if (operands.any_unsafe || !makes_pending(call, context)) return run_suspended(call, kind, depth, where);
+  PendingMark mark(operands.mark.depth() + 1, first.number);
+  if (operands.any_unsafe || !makes_pending(call, context)) return run_suspended(call, kind, mark.depth(), where);
 
-  make_outputs(call, form, depth, operands.tracked);
-  queue_.add(made_by(task, queue_.keep(call, form, where)), kind, depth);
+  if (context.intercepted_below != UINTPTR_MAX) context.intercept_below(UINTPTR_MAX);
+  make_outputs(call, form, mark, operands.tracked);
+  queue_.add(made_by(task, queue_.keep(call, form, where)), kind, mark.depth());
   context.tapes->record_uses(context, call);
   Task& root = *task.root;
   if (std::exchange(root.delayed_in, queue_.filling()) != queue_.filling()) root.delayed_calls = root.delayed_bytes = 0;
@@ -206,6 +238,7 @@ void Scheduler::run_queue_now() {
   Errand errand{[](void* scheduler) { static_cast<Scheduler*>(scheduler)->run_queue(); }, this, nullptr};
   task.errand = &errand;
   task.fibre.suspend();
+  intercept(task);
   if (errand.error) std::rethrow_exception(errand.error);
 }
 

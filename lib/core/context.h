@@ -89,7 +89,7 @@ struct Context {
     slow_path = intercepted | autocasting | on_device | replacing,
   };
   const Context* parent = nullptr;  // of a fibre's context: that of what started the fibre
-  std::uint32_t flags = 0;
+  std::uint32_t flags = 0;          // changed by `set` and `set_flags`
   std::uint32_t scope_id = 0;  // the scope id that new tensors store in place of a slot; 0 outside isolated functions
   std::uint32_t isolated_scopes = 0;  // the number of isolated functions run so far
   Device device;                      // the default device of new tensors
@@ -109,6 +109,10 @@ struct Context {
   const ActiveModule* module_call = nullptr;           // the innermost running nn::ModuleCall
   const ActiveNote* notes = nullptr;                   // the innermost note of the program
   WaitListener* wait_listener = nullptr;
+  // Ops that are called with the stack below this address take the dispatcher's slow path.
+  std::uintptr_t slow_below = 0;
+  // The same where only an interceptor observes ops. It sees calls that may share a weight on any stack.
+  std::uintptr_t intercepted_below = UINTPTR_MAX;
   std::uint32_t backward_passes = 0;  // the number of tapes that differentiate
   std::uint32_t scope_changes = 0;    // the `Scopes::changes` that the settings of this context contain
   // In a fibre's context: scopes that its parents open from this number on are not around it.
@@ -116,7 +120,21 @@ struct Context {
 
   /// Returns true if any of the given flags is set.
   bool has(Flag flag) const { return flags & flag; }
-  void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
+  void set(Flag flag, bool on) { set_flags(on ? flags | flag : flags & ~flag); }
+  void set_flags(std::uint32_t all) {
+    flags = all;
+    std::uint32_t slow = flags & slow_path;
+    slow_below = slow == 0 ? 0 : slow == intercepted && !listener ? intercepted_below : UINTPTR_MAX;
+  }
+  void intercept_below(std::uintptr_t stack) {
+    intercepted_below = stack;
+    set_flags(flags);
+  }
+  /// Returns true if an op that is called here takes the dispatcher's slow path.
+  [[gnu::always_inline]] bool takes_slow_path() const {
+    char here;
+    return reinterpret_cast<std::uintptr_t>(&here) < slow_below;
+  }
   /// The call site to report for an op called at `where`.
   Location call_site(Location where) const { return has(caller_named) ? caller : where; }
 };

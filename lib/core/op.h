@@ -78,6 +78,8 @@ struct OpInfo {
   Precision precision = Precision::promoted;
   /// How this call can be joined with others of its kind; `by_elements` for elementwise ops. Null: every call runs alone.
   Joining (*joining)(const Call& call) = nullptr;
+  /// Calls may have a weight in common, which a joined call reads once, or a table.
+  bool shares_weight = false;
   /// Returns true if no element of the operands makes `forward` throw, false also for pending ones. Null: none ever does.
   bool (*accepts_elements)(const Call& call) = nullptr;
   /// No public function has this name, or the op is a public one's form for some operands.

@@ -68,13 +68,13 @@ void ThreadState::leave(ThreadEndCallback& self) noexcept {
   // Ends all open scopes: otherwise the next owner of this state would inherit them.
   state.scopes.end_all();
   state.context.tapes->end();  // in a forked process not `tapes`, which its parent continues to use
-  state.context.flags = 0;
   state.context.scope_id = 0;
   state.context.casts = nullptr;
   state.context.function = nullptr;
   state.context.listener = nullptr;
   state.context.wait_listener = nullptr;
   state.context.interceptor = nullptr;
+  state.context.set_flags(0);
   state.heap.release_cache();
   state.tapes.release_memory();
   current_context = nullptr;
@@ -108,7 +108,7 @@ Context& create_context() {
       throw;
     }
     // Tensors that other threads have made on devices may be used by this thread, too.
-    state->context.flags = opened_device_module() ? std::uint32_t{Context::on_device} : 0u;
+    state->context.set_flags(opened_device_module() ? std::uint32_t{Context::on_device} : 0u);
     state->context.device = cpu;
     state->generator = Generator(list.next_thread());
     current_context = &state->context;

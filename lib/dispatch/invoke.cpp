@@ -76,7 +76,7 @@ void run_and_record(Call& call) { run_and_record(context(), call); }
 
 void invoke(Call& call) try {
   Context& context = detail::context();
-  if (context.has(Context::slow_path)) [[unlikely]]
+  if (context.takes_slow_path() || (context.interceptor && call.op.shares_weight)) [[unlikely]]
     return run_slow_path(context, call);
   run(context, call);
   if ((context.flags & (Context::recording | Context::on_device)) == 0) return;

@@ -14,7 +14,7 @@ template <class Run, class... Operands>
                                                     const Operands&... others) {
   Context& context = detail::context();
   Body& like = x.body();
-  if (context.has(Context::slow_path)) [[unlikely]]
+  if (context.takes_slow_path()) [[unlikely]]
     return invoke(op, {&x, &others...}, {like, like.dtype}, where);
   const KernelTable& table = kernels(like.device);
   Body* body = allocate_like(context, like, like.dtype, op, where);

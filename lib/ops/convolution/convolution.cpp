@@ -77,6 +77,7 @@ constexpr OpInfo forward_op(const char* name, bool internal = false) {
           .saves_input_for = {inputs({1}), inputs({0})},
           .keeps_input_shapes = true,
           .joining = joining_of_images,
+          .shares_weight = true,
           .internal = internal};
 }
 
@@ -108,6 +109,7 @@ constexpr OpInfo backward_data_op(const char* name, bool internal = false) {
           .saves_input_for = {inputs({1}), inputs({0})},
           .keeps_input_shapes = true,
           .joining = joining_of_images,
+          .shares_weight = true,
           .internal = internal};
 }
 

@@ -25,6 +25,7 @@ constexpr OpInfo taking(const char* name, void (*gradient)(Gradient& g) = take_g
       .gradient = gradient,
       .saves_input_for = {0, inputs({0})},
       .joining = joining_of_take,
+      .shares_weight = true,
       .accepts_elements = take_accepts,
       .internal = internal,
   };

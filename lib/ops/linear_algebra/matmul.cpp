@@ -86,6 +86,7 @@ constexpr OpInfo matmul_op{
     .saves_input_for = {inputs({1}), inputs({0})},
     .precision = Precision::low,
     .joining = joining_of_product,
+    .shares_weight = true,
 };
 
 namespace {
@@ -208,6 +209,7 @@ constexpr OpInfo addmm_op{
       if (c.rank == 1 && a.dims[0] == 1) return {.by = Joining::By::rows, .shared = inputs({2}), .single = inputs({0})};
       return {.by = Joining::By::rows, .shared = inputs({0, 2})};
     },
+    .shares_weight = true,
 };
 
 namespace {

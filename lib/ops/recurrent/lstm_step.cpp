@@ -72,6 +72,7 @@ constexpr OpInfo lstm_step_op{
       for (std::size_t i = step_W_x; i < call.inputs.size(); ++i) weights |= inputs({static_cast<int>(i)});
       return {.by = Joining::By::rows, .shared = weights, .dropped_outputs = 1 << 1};
     },
+    .shares_weight = true,
     .internal = true,
 };
 

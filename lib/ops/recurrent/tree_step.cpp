@@ -120,6 +120,7 @@ constexpr OpInfo tree_lstm_step_op{
               .shared = static_cast<InputSet>(inputs({1}) | row),
               .dropped_outputs = 1 << 1 | 1 << 3};
     },
+    .shares_weight = true,
     .internal = true,
 };
 

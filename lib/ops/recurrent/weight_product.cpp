@@ -32,6 +32,7 @@ constexpr OpInfo weight_product_op{
         },
     .saves_input_for = {inputs({1}), inputs({0})},
     .joining = [](const Call&) -> Joining { return {.by = Joining::By::rows, .shared = inputs({1})}; },
+    .shares_weight = true,
     .internal = true,
 };
 
