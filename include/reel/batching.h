@@ -145,11 +145,13 @@ auto batch_map(Examples&& examples, Function&& function, const BatchOptions& opt
   }
 }
 
-/// Joins all calls that can be, also where a group is expected to take longer than the calls by themselves, which otherwise
-/// run when they are called. For tests and measurements: off at first, for the whole process.
-void set_join_all(bool all);
-/// True if all calls are joined that can be; false at first. See set_join_all.
-bool join_all();
+/// Sets what a group of calls is expected to cost, relative to what was measured, for the batches that begin from now on in
+/// the whole process: 1 at first. A call runs at once, alone, where its group is expected to cost more than it saves by
+/// reading weights once. With a smaller factor more calls are joined; with 0, for tests and measurements, all that can be.
+/// Throws: Error for a factor that is negative or not finite.
+void set_group_cost(double factor, Location where = Location::here());
+/// The factor of set_group_cost.
+double group_cost();
 
 /// Calls two functions within an example of `batch_map`, of which the second goes on while the first waits for elements: for
 /// siblings in a tree whose control flow reads values. Elsewhere calls one after the other. The second draws its random numbers from a stream of its own. Returns a pair

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <typeinfo>
@@ -19,13 +20,17 @@
 namespace reel {
 namespace {
 
-std::atomic<bool> joins_all = false;
+std::atomic<double> cost_factor = 1;
 
 }  // namespace
 
-void set_join_all(bool all) { joins_all.store(all, std::memory_order_relaxed); }
+void set_group_cost(double factor, Location where) {
+  if (!(factor >= 0) || !std::isfinite(factor))
+    detail::fail<Error>("set_group_cost", where, "the factor is {}: it must be finite and not negative", factor);
+  cost_factor.store(factor, std::memory_order_relaxed);
+}
 
-bool join_all() { return joins_all.load(std::memory_order_relaxed); }
+double group_cost() { return cost_factor.load(std::memory_order_relaxed); }
 
 }  // namespace reel
 

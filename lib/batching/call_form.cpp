@@ -70,7 +70,7 @@ void describe_results(CallForm& form, const Call& call) {
     next += 2 * spec.rank;
     form.counts.push_back(count);
     if (!(form.joining.dropped_outputs >> j & 1)) form.bytes += static_cast<std::size_t>(count) * size_of(spec.dtype);
-    most = std::max(most, count);
+    if (!(form.joining.dropped_outputs >> j & 1)) most = std::max(most, count);
   }
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     std::int64_t count = call.input(static_cast<int>(i)).numel;
@@ -78,19 +78,22 @@ void describe_results(CallForm& form, const Call& call) {
     if (count == 0) form.joining = {};
     if (!has_input(form.joining.shared, i)) most = std::max(most, count);
   }
-  form.large = most > most_elements_of_group;
+  // The steps of several sequences run together, so that their number does not matter.
+  form.large = !form.joining.own_rows && most > most_elements_of_group;
 }
 
 // Fills what calls of the form are expected to gain by being joined.
-void expect_gains(CallForm& form, const Call& call, std::size_t together) {
+void expect_gains(CallForm& form, const Call& call, std::size_t together, double cost_factor) {
   std::int64_t weights = 0;
   bool looks_up = call.op.shares_weight && call.op.accepts_elements;
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     if (const Body& x = call.input(static_cast<int>(i));
         call.op.shares_weight && !looks_up && has_input(form.joining.shared, i))
       weights += x.numel * static_cast<std::int64_t>(size_of(x.dtype));
+  // A sequence reads its weights at each step.
+  if (form.joining.own_rows) weights *= call.input(0).dims[0];
   for (bool tracked : {false, true}) {
-    const GroupCosts& costs = tracked ? tracked_costs : untracked_costs;
+    GroupCosts costs = costs_of(tracked, cost_factor);
     form.gains[tracked] = gain_of(costs, weights, together);
     form.pays[tracked] = looks_up ? leads(costs, together) : weights >= least_weight(costs, together);
   }
@@ -98,7 +101,8 @@ void expect_gains(CallForm& form, const Call& call, std::size_t together) {
 
 }  // namespace
 
-[[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context, std::size_t together) {
+[[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context, std::size_t together,
+                                                 double cost_factor) {
   words_.clear();
   each_word_of_form(call, context, [&](std::uint64_t word) { return words_.push_back(word), true; });
   std::vector<std::unique_ptr<CallForm>>& alike = forms_[hash_of(words_)];
@@ -107,7 +111,7 @@ void expect_gains(CallForm& form, const Call& call, std::size_t together) {
   auto made = std::make_unique<CallForm>();
   made->joining = joining_of(call);
   describe_results(*made, call);
-  expect_gains(*made, call, together);
+  expect_gains(*made, call, together, cost_factor);
   made->words = words_;
   made->scope_id = context.scope_id;
   made->recording = context.has(Context::recording);

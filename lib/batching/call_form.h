@@ -114,8 +114,8 @@ template <class Word>
 class CallForms : Immovable {
  public:
   /// The form of a call that has operands, found by its line or else by its words. Throws: std::bad_alloc.
-  /// `together`: how many calls may be made in parallel.
-  CallForm& form_of(const Call& call, const Context& context, std::size_t together) {
+  /// `together`: how many calls may be made in parallel. `cost_factor`: of groups.
+  CallForm& form_of(const Call& call, const Context& context, std::size_t together, double cost_factor) {
     // A line may call an op with several forms.
     const Body& last = call.inputs.back()->body();
     std::uint64_t site =
@@ -125,7 +125,7 @@ class CallForms : Immovable {
         0x9E3779B97F4A7C15u;
     CallForm*& recent = by_site_[site >> 54];
     if (!recent || !matches(*recent, call, context)) [[unlikely]]
-      recent = &find_form(call, context, together);
+      recent = &find_form(call, context, together, cost_factor);
     return *recent;
   }
   /// `tracked`: a tape tracks an operand. Throws: std::bad_alloc.
@@ -141,7 +141,7 @@ class CallForms : Immovable {
     const std::uint64_t* next = form.words.data();
     return each_word_of_form(call, context, [&next](std::uint64_t word) { return *next++ == word; });
   }
-  CallForm& find_form(const Call& call, const Context& context, std::size_t together);
+  CallForm& find_form(const Call& call, const Context& context, std::size_t together, double cost_factor);
   CallKind& find_kind(const Call& call, CallForm& form, bool tracked);
   template <class T>
   using ByHash = std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<T>>>;

@@ -286,10 +286,21 @@ Group::Group(Context& context, std::span<QueuedCall* const> calls, const Joining
         joining_.by = Joining::By::stacked;
         joining_.shared = 0;
       }
-  starts_.reserve(calls.size() + 1);
-  starts_.push_back(0);
-  for (const QueuedCall* one : calls) starts_.push_back(starts_.back() + (stacked() ? 1 : rows_of(one->call)));
-  division_ = RowDivision::attributes(starts_, stacked());
+  rows_ = rows_by([&](const Call& call) { return stacked() ? 1 : rows_of(call); });
+}
+
+template <class RowsOf>
+Group::Rows Group::rows_by(RowsOf rows_of) const {
+  Rows rows;
+  rows.starts.reserve(calls_.size() + 1);
+  rows.starts.push_back(0);
+  for (const QueuedCall* one : calls_) rows.starts.push_back(rows.starts.back() + rows_of(one->call));
+  rows.division = RowDivision::attributes(rows.starts, stacked());
+  return rows;
+}
+
+Group::Rows Group::rows_of_inputs(std::size_t i) const {
+  return rows_by([=](const Call& call) { return call.input(static_cast<int>(i)).dims[0]; });
 }
 
 // Returns true if the input is passed on as it is: one tensor, or equal numbers.
@@ -308,11 +319,11 @@ bool Group::is_common(std::size_t i) const {
 }
 
 // The shape of all parts joined. `rank`: of the result, to which stacked operands are padded; −1: they are not.
-Shape Group::joined_shape(const Tensor& part, bool by_rows, int rank) const {
+Shape Group::joined_shape(const Tensor& part, const Rows& rows, bool by_rows, int rank) const {
   const Body& x = part.body();
   if (by_rows) {
     Shape shape = part.shape();
-    shape[0] = starts_.back();
+    shape[0] = rows.starts.back();
     return shape;
   }
   Shape shape{static_cast<std::int64_t>(calls_.size())};
@@ -323,10 +334,14 @@ Shape Group::joined_shape(const Tensor& part, bool by_rows, int rank) const {
 
 Tensor Group::joined_input(std::size_t i) {
   bool by_rows = !stacked() && !is_single(i);
-  Shape shape = joined_shape(input(0, i), by_rows, stacked() && joining_.broadcasts ? first_.specs[0].rank : -1);
-  AdjacentRows rows(*context_.tapes, input(0, i).body(), starts_[1], !by_rows);
+  const Rows own = joining_.own_rows ? rows_of_inputs(i) : Rows();
+  const Rows& of_calls = joining_.own_rows ? own : rows_;
+  const std::vector<std::int64_t>& starts = of_calls.starts;
+  Shape shape =
+      joined_shape(input(0, i), of_calls, by_rows, stacked() && joining_.broadcasts ? first_.specs[0].rank : -1);
+  AdjacentRows rows(*context_.tapes, input(0, i).body(), starts[1], !by_rows);
   for (std::size_t k = 1; k < calls_.size(); ++k)
-    if (!rows.add(input(k, i).body(), starts_[k + 1] - starts_[k])) return gathered_input(i, shape);
+    if (!rows.add(input(k, i).body(), starts[k + 1] - starts[k])) return gathered_input(i, shape, of_calls);
   Body& first = input(0, i).body();
   std::uint8_t marks = first.marks;
   Tensor whole = rows.whole(input(0, i), shape);
@@ -335,8 +350,8 @@ Tensor Group::joined_input(std::size_t i) {
   if (whole.defined()) whole.body().marks &= Body::single_block;
   // The function that called a fused op has seen to it that its operands are contiguous.
   bool any_layout = is_view(first_) || is_elementwise(first_.op);
-  if (!whole.defined() || (!any_layout && !whole.is_contiguous())) return gathered_input(i, shape);
-  if (rows.is_tracked_part()) record_joined(i, whole);
+  if (!whole.defined() || (!any_layout && !whole.is_contiguous())) return gathered_input(i, shape, of_calls);
+  if (rows.is_tracked_part()) record_joined(i, whole, of_calls);
   return whole;
 }
 
@@ -348,14 +363,14 @@ std::vector<const Tensor*> Group::operands(std::size_t i) const {
 
 // Records that a view is the calls' operands, as if they were gathered: their gradients are then rows of its, where that of a
 // slice has as many elements as all rows.
-void Group::record_joined(std::size_t i, Tensor& whole) {
+void Group::record_joined(std::size_t i, Tensor& whole, const Rows& rows) {
   if (!context_.has(Context::recording)) return;
   std::vector<const Tensor*> parts = operands(i);
-  Call call{batch_op, parts, std::as_bytes(std::span(division_)), {}, {&whole, 1}, first_.where};
+  Call call{batch_op, parts, std::as_bytes(std::span(rows.division)), {}, {&whole, 1}, first_.where};
   context_.tapes->record(context_, call);
 }
 
-Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
+Tensor Group::gathered_input(std::size_t i, const Shape& shape, const Rows& rows) {
   // A view of copies would not be a view of the operands.
   if (is_view(first_)) throw InternalError("batching: views of tensors that are not adjacent cannot be joined");
   std::vector<const Tensor*> parts = operands(i);
@@ -364,7 +379,7 @@ Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
   if (whole.defined()) return whole;
   OutputSpec spec(shape, parts[0]->dtype(), parts[0]->device());
   const OpInfo& op = differentiable ? batch_op : batch_for_constants();
-  Call call{op, parts, std::as_bytes(std::span(division_)), {&spec, 1}, {&whole, 1}, first_.where};
+  Call call{op, parts, std::as_bytes(std::span(rows.division)), {&spec, 1}, {&whole, 1}, first_.where};
   invoke(call);
   if (differentiable) before_.add(context_, parts, whole);
   return whole;
@@ -382,13 +397,14 @@ void Group::fill_outputs(std::span<Tensor> joined) {
   // A listener sees every output.
   bool observed =
       std::ranges::any_of(calls_, [](const QueuedCall* one) { return one->context && one->context->listener; });
-  auto dropped = [&](std::size_t j) { return !observed && joining_.dropped_outputs >> j & 1; };
+  auto dropped = [&](std::size_t j) { return (!observed || joining_.own_rows) && joining_.dropped_outputs >> j & 1; };
   for (std::size_t j = 0; j < joined.size(); ++j) {
     if (dropped(j)) continue;
     for (std::size_t k = 0; k < count; ++k) parts[j * count + k] = std::move(calls_[k]->call.outputs[j]);
     const Tensor* whole = &joined[j];
-    division_[0] = stacked() || (!is_view(first_) && first_.specs[j].rank == 0);
-    Call call{unbatch_op,  {&whole, 1}, std::as_bytes(std::span(division_)), {}, {&parts[j * count], count},
+    if (joining_.own_rows) rows_ = rows_by([=](const Call& one) { return one.specs[j].dims[0]; });
+    rows_.division[0] = stacked() || (!is_view(first_) && first_.specs[j].rank == 0);
+    Call call{unbatch_op,  {&whole, 1}, std::as_bytes(std::span(rows_.division)), {}, {&parts[j * count], count},
               first_.where};
     try {
       invoke(call);
@@ -463,6 +479,12 @@ void Group::run() {
     inputs[i] = &joined[i];
   }
   std::span<const std::byte> attributes = first_.attribute_bytes;
+  if (joining_.own_rows) {
+    Call call{first_.op, inputs, attributes, {}, made, first_.where};
+    first_.op.run_joined(call, rows_.starts);
+    record_uses();
+    return fill_outputs(made);
+  }
   std::vector<std::byte> changed;
   if (stacked() && joining_.attributes) {
     changed.assign(attributes.begin(), attributes.end());
@@ -474,7 +496,7 @@ void Group::run() {
   specs.reserve(shapes.size());
   for (std::size_t j = 0; j < shapes.size(); ++j) {
     const OutputSpec& spec = first_.specs[j];
-    shapes[j].push_back(starts_.back());
+    shapes[j].push_back(rows_.starts.back());
     for (int k = stacked() ? 0 : 1; k < spec.rank; ++k) shapes[j].push_back(spec.dims[k]);
     specs.emplace_back(shapes[j], spec.dtype, spec.device);
   }

@@ -39,12 +39,19 @@ class Group {
   bool is_shared(std::size_t i) const { return has_input(joining_.shared, i); }
   bool is_single(std::size_t i) const { return !stacked() && has_input(joining_.single, i); }
   bool is_common(std::size_t i) const;
-  Shape joined_shape(const Tensor& part, bool by_rows, int rank) const;
+  // Where the rows of each call begin, and their end; and the same as attributes of `batch` and `unbatch`.
+  struct Rows {
+    std::vector<std::int64_t> starts, division;
+  };
+  template <class RowsOf>
+  Rows rows_by(RowsOf rows_of) const;
+  Rows rows_of_inputs(std::size_t i) const;
+  Shape joined_shape(const Tensor& part, const Rows& rows, bool by_rows, int rank) const;
   Tensor joined_input(std::size_t i);
   /// Input i of every call.
   std::vector<const Tensor*> operands(std::size_t i) const;
-  Tensor gathered_input(std::size_t i, const Shape& shape);
-  void record_joined(std::size_t i, Tensor& whole);
+  Tensor gathered_input(std::size_t i, const Shape& shape, const Rows& rows);
+  void record_joined(std::size_t i, Tensor& whole, const Rows& rows);
   void record_uses();
   void fill_outputs(std::span<Tensor> joined);
   void fill_with_one(std::span<const Tensor> made);
@@ -54,8 +61,7 @@ class Group {
   Joining joining_;
   JoinedParts& before_;
   Call& first_;
-  std::vector<std::int64_t> starts_;    // of each call's rows, and the end
-  std::vector<std::int64_t> division_;  // attributes of `batch` and `unbatch`
+  Rows rows_;  // of the results, and of all operands that have no rows of their own number
 };
 
 }  // namespace reel::detail

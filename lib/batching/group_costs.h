@@ -11,7 +11,10 @@ struct GroupCosts {
   double call, group;    ///< for each call, and for each group
   double saved_by_byte;  ///< of the weight, for each call but the first
 };
-constexpr GroupCosts untracked_costs{900, 2400, 1. / 50}, tracked_costs{100, 4300, 1. / 16};
+/// `factor`: of all costs.
+constexpr GroupCosts costs_of(bool tracked, double factor) {
+  return tracked ? GroupCosts{100 * factor, 4300 * factor, 1. / 16} : GroupCosts{900 * factor, 2400 * factor, 1. / 50};
+}
 
 /// The expected size of a group of calls of which `together` may be made in parallel: examples differ in length.
 constexpr double expected_group(std::size_t together) { return 1 + static_cast<double>(together - 1) * 0.625; }
@@ -29,7 +32,9 @@ constexpr std::int64_t least_weight(const GroupCosts& costs, std::size_t togethe
   return static_cast<std::int64_t>(4 * (costs.group + costs.call * size) / (costs.saved_by_byte * (size - 1)));
 }
 
-/// A lookup in a table begins a chain if it loses no more by itself: its rows are then adjacent for a product.
-constexpr bool leads(const GroupCosts& costs, std::size_t together) { return gain_of(costs, 0, together) >= -400; }
+/// A lookup in a table begins a chain if it loses little by itself: its rows are then adjacent for a product.
+constexpr bool leads(const GroupCosts& costs, std::size_t together) {
+  return gain_of(costs, 0, together) >= -4 * costs.call;
+}
 
 }  // namespace reel::detail

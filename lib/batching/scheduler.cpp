@@ -48,7 +48,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options, Location where
       changes_seen_(scopes_.changes()),
       depth_(outer.tapes->depth),
       backward_passes_(outer.backward_passes),
-      joins_all_(join_all()),
+      cost_factor_(group_cost()),
       runs_again_(tapes_->outer() != nullptr),
       stacks_(stacks_of_thread(options.stack_bytes)) {
   // Ops of groups have passed autocast and reached listeners one by one.
@@ -192,6 +192,7 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
     task.index = index;
     task.example = family.parent ? family.parent->example : index;
     task.root = family.parent ? family.parent->root : &task;
+    task.together = family.together;
     task.delayed_in = 0;
     task.start = ++starts_;
     task.report = family.report;
@@ -262,9 +263,9 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
   if (!current_) {
     outermost_ = &family;
     under_way_ = std::min(limit, count);
-    most_together_ = std::max(under_way_, most_tasks);
   }
   family.report = report;
+  family.together = current_ ? std::min(most_tasks, current_->together * count) : under_way_;
   reports_ |= report != nullptr;
   unstarted_ += count;
   std::size_t started = 0;
@@ -311,6 +312,7 @@ void Scheduler::run_both(IndexedFunction functions) {
   Family family;
   family.parent = &task;
   family.report = task.report;
+  family.together = task.together;
   start(family, task.context, second, functions, 1);
   try {
     functions.call(functions.function, 0);

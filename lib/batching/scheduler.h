@@ -33,7 +33,8 @@ struct Family {
   std::size_t active = 0;
   bool awaited = false;  // the parent is suspended until a task ends
   std::exception_ptr error;
-  std::size_t failed = 0;  // the index of the task whose error it is
+  std::size_t together = 0;  // see Task
+  std::size_t failed = 0;    // the index of the task whose error it is
   ReportBuilder* report = nullptr;
 };
 
@@ -58,6 +59,8 @@ struct Task {
   // The root's: the last filling of the queue with pending results of the example, their number and bytes.
   std::uint64_t delayed_in = 0;
   std::size_t delayed_calls = 0, delayed_bytes = 0;
+  std::size_t together =
+      0;  // the calls that may be made in parallel: one in each example, or in those of an inner batch
   std::uint64_t start = 0;   // counts the starts of tasks
   std::exception_ptr error;  // of a call that has run later, or of verification: thrown at its next op or wait
   ReportBuilder* report = nullptr;
@@ -129,6 +132,7 @@ class Scheduler final : public Interceptor, Immovable {
   bool runs_at_once(const Call& call, const Context& context);
   /// Has the task's ops pass the scheduler, or only those that share a weight while all others run at once.
   void intercept(Task& task) noexcept;
+  bool joins_all() const { return cost_factor_ == 0; }
   void run_here(Call& call, Alone why);
   void run_alone(Call& call, Alone why);
   void run_suspended(Call& call, CallKind& kind, std::uint32_t depth, const Location& where);
@@ -147,8 +151,8 @@ class Scheduler final : public Interceptor, Immovable {
   bool reports_ = false;
   int depth_;
   std::uint32_t backward_passes_;
-  bool joins_all_;   // also where calls by themselves are cheaper
-  bool runs_again_;  // within a function that a checkpoint may run again
+  double cost_factor_;  // of groups; 0: all calls are joined that can be
+  bool runs_again_;     // within a function that a checkpoint may run again
   StackPool& stacks_;
   Task* current_ = nullptr;
   std::size_t live_ = 0;
@@ -161,9 +165,8 @@ class Scheduler final : public Interceptor, Immovable {
   std::vector<Task*> waiters_;  // until all calls have run
   Tensor nothing_;              // its storage stands for that of pending tensors
   Family* outermost_ = nullptr;
-  std::size_t most_together_ = 0;  // the most calls that can be made in parallel
-  std::size_t under_way_ = 0;      // the most examples of the outermost batch_map at a time
-  std::size_t together_ = 0;       // for which `least_weights_` are
+  std::size_t under_way_ = 0;  // the most examples of the outermost batch_map at a time
+  std::size_t together_ = 0;   // for which `least_weights_` are
   std::array<std::int64_t, 2>
       least_weights_{};  // bytes that must be shared for a gain, while nothing is recorded and else
   std::uint64_t starts_ = 0;

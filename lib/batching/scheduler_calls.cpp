@@ -126,19 +126,21 @@ void Scheduler::run_alone(Call& call, Alone why) {
 }
 
 void Scheduler::intercept(Task& task) noexcept {
-  bool weights_only = !joins_all_ && !task.report && !any_failed_ && queue_.is_empty();
+  bool weights_only = !joins_all() && !task.report && !any_failed_ && queue_.is_empty();
   std::uintptr_t below = weights_only ? task.fibre.address_with(kernel_bytes) : UINTPTR_MAX;
   if (task.context.intercepted_below != below) task.context.intercept_below(below);
 }
 
 bool Scheduler::runs_at_once(const Call& call, const Context& context) {
-  if (std::size_t together = std::min(live_ + unstarted_, most_together_); together_ != together) {
+  if (std::size_t together = current_->together; together_ != together) {
     together_ = together;
-    least_weights_ = {least_weight(untracked_costs, together), least_weight(tracked_costs, together)};
+    least_weights_ = {least_weight(costs_of(false, cost_factor_), together),
+                      least_weight(costs_of(true, cost_factor_), together)};
   }
   bool recording = context.has(Context::recording) || runs_again_;
   if (!call.op.shares_weight) return true;
-  if (call.op.accepts_elements) return !recording || !leads(tracked_costs, together_);
+  if (call.op.run_joined) return false;
+  if (call.op.accepts_elements) return !recording || !leads(costs_of(true, cost_factor_), together_);
   return std::ranges::all_of(call.inputs, [&](const Tensor* input) {
     const Body& x = input->body();
     return x.numel * static_cast<std::int64_t>(size_of(x.dtype)) < least_weights_[recording];
@@ -163,15 +165,17 @@ void Scheduler::run(Call& call) {
   bool is_first = std::ranges::none_of(call.inputs, [&](const Tensor* input) {
     return input->body().marks & (context.listener ? Body::pending | Body::grouped : Body::pending);
   });
-  if (is_first && !joins_all_ && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
-  CallForm& form = forms_.form_of(call, context, together_);
+  if (is_first && !joins_all() && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
+  CallForm& form = forms_.form_of(call, context, task.together, cost_factor_);
   if (form.joining.by == Joining::By::none || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
+  // A listener would see outputs that it has not.
+  if (form.joining.own_rows && context.listener) return run_alone(call, Alone::op);
   if (form.large) return run_alone(call, Alone::large);
   OperandSummary operands(call, *context.tapes, runs_again_);
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
   CallKind& kind = forms_.kind_of(call, form, operands.tracked && !runs_again_);
   bool recorded = operands.tracked || runs_again_;
-  if (is_first && !joins_all_ && (!form.pays[recorded] || kind.balance < 0)) return run_here(call, Alone::cheaper);
+  if (is_first && !joins_all() && (!form.pays[recorded] || kind.balance < 0)) return run_here(call, Alone::cheaper);
   CallKind& first = operands.mark.depth() > 0 ? forms_.kind(operands.mark.kind()) : kind;
   first.balance = std::min(first.balance + form.gains[recorded], 10 * CallKind::first_balance);
   const Location& where = context.has(Context::caller_named) ? context.caller : call.where;

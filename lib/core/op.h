@@ -31,6 +31,8 @@ struct Joining {
   std::uint8_t single = 0;
   /// By rows: where calls differ in a shared input, they are stacked.
   bool or_stacked = false;
+  /// By rows: operands and results have different numbers of rows. `OpInfo::run_joined` runs the joined call.
+  bool own_rows = false;
   /// Stacked: the operands broadcast. Those that all calls have in common are not joined, and the others get axes of
   /// size 1 behind the new one, up to the rank of the result.
   bool broadcasts = false;
@@ -78,6 +80,9 @@ struct OpInfo {
   Precision precision = Precision::promoted;
   /// How this call can be joined with others of its kind; `by_elements` for elementwise ops. Null: every call runs alone.
   Joining (*joining)(const Call& call) = nullptr;
+  /// Runs calls that are joined by rows of their own numbers, with any ops: fills the outputs that are not dropped. `starts`:
+  /// where the rows of each call begin in input 0, and their end.
+  void (*run_joined)(Call& joined, std::span<const std::int64_t> starts) = nullptr;
   /// Calls may have a weight in common, which a joined call reads once, or a table.
   bool shares_weight = false;
   /// Returns true if no element of the operands makes `forward` throw, false also for pending ones. Null: none ever does.

@@ -155,25 +155,6 @@ Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Locati
   return Tensor::adopt(body);
 }
 
-Tensor pending_tensor(Context& context, const OutputSpec& spec, Storage& storage, Location where) {
-  Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
-  std::int64_t *dims = body->extents(), *strides = dims + spec.rank, count = 1;
-  bool overflow = false;
-  for (int i = spec.rank; i-- > 0;) {
-    dims[i] = spec.dims[i];
-    strides[i] = count;
-    overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
-  }
-  body->numel = count;
-  body->data = nullptr;
-  body->storage = &storage;
-  storage.references.retain();
-  Tensor made = Tensor::adopt(body);
-  if (overflow || count > most_elements) [[unlikely]]
-    count_of(spec, "batch_map", where);
-  return made;
-}
-
 void wait_for_pending(const Tensor& given, Location where) {
   Tensor x = given;  // the caller's handle may be assigned meanwhile
   if (current_context && current_context->interceptor) current_context->interceptor->wait_for(x);

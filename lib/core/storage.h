@@ -110,10 +110,6 @@ struct OutputSpec {
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
 
-/// A row-major tensor whose elements are computed later. `storage`: stands for its own until then.
-/// Throws: ShapeError or std::bad_alloc.
-Tensor pending_tensor(Context& context, const OutputSpec& spec, Storage& storage, Location where);
-
 /// Marks a grouped tensor as viewed. Returns the marks of the view.
 inline std::uint8_t mark_viewed(Body& grouped) {
   // Several threads may view one tensor.

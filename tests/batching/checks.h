@@ -23,6 +23,15 @@ struct Counted {
   Counted& operator=(const Counted&) = delete;
 };
 
+/// Sets the cost of groups while it lives.
+struct GroupCost {
+  double before = reel::group_cost();
+  explicit GroupCost(double factor) { reel::set_group_cost(factor); }
+  ~GroupCost() { reel::set_group_cost(before); }
+  GroupCost(const GroupCost&) = delete;
+  GroupCost& operator=(const GroupCost&) = delete;
+};
+
 /// 0, 1, … count − 1.
 inline std::vector<int> numbers(int count) {
   std::vector<int> made;

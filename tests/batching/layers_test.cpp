@@ -125,6 +125,61 @@ TEST_CASE("recurrent layers, convolutions, attention and batch norms run within 
   });
 }
 
+static std::vector<double> numbers_of(const Tensor& x) { return to(x, f64).to_vector<double>(); }
+
+TEST_CASE("whole recurrent layers of examples whose sequences differ in length run as one") {
+  manual_seed(8);
+  auto check = [](const auto& layer, DType dtype) {
+    std::vector<Tensor> inputs;
+    for (std::int64_t length : {3, 1, 7, 3, 5, 12}) inputs.push_back(to(draw({length, 1, 4}), dtype));
+    auto run = [&](const BatchOptions& options) {
+      Tape tape;
+      for (const Tensor& x : inputs) tape.watch(x);
+      std::vector<Tensor> made = batch_map(
+          inputs,
+          [&](const Tensor& x) {
+            auto result = layer(tanh(x));
+            std::vector<Tensor> parts{flatten(result.output), flatten(result.h_n)};
+            if constexpr (requires { result.c_n; }) parts.push_back(flatten(result.c_n));
+            return concat(parts);
+          },
+          options);
+      std::vector<Tensor> sources = layer.parameters(), losses;
+      sources.insert(sources.end(), inputs.begin(), inputs.end());
+      for (const Tensor& one : made) losses.push_back(sum(square(one)));
+      std::vector<Tensor> gradients = tape.gradient(sum(stack(losses)), sources);
+      return std::pair(std::move(made), std::move(gradients));
+    };
+    BatchReport report;
+    auto [expected, expected_gradients] = run({.immediate = true});
+    auto [found, gradients] = run({.report = &report});
+    run({.verify = true});
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(numbers_of(found[i]) == numbers_of(expected[i]));
+    check_close(gradients, expected_gradients, dtype == f64 ? 1e-12 : 1e-4);
+    for (const BatchedLine& line : report.lines)
+      if (line.op == "lstm" || line.op == "gru" || line.op == "rnn") CHECK(line.grouped == line.calls);
+  };
+  for (DType dtype : {f64, f32})
+    for (bool bidirectional : {false, true}) {
+      CAPTURE(dtype, bidirectional);
+      check(nn::GRU(4, 3, {.layers = 2, .bidirectional = bidirectional, .dtype = dtype}), dtype);
+      check(nn::RNN(4, 5, {.bidirectional = bidirectional, .dtype = dtype}), dtype);
+      check(nn::RNN(4, 5, {.activation = RNNActivation::relu, .dtype = dtype}), dtype);
+      check(nn::LSTM(4, 32, {.layers = 2, .bidirectional = bidirectional, .dtype = dtype}), dtype);
+    }
+}
+
+TEST_CASE("a recurrent layer of several sequences in each example runs alone") {
+  manual_seed(9);
+  nn::LSTM lstm(4, 3, {.dtype = f64});
+  BatchReport report;
+  std::vector<Tensor> inputs{draw({3, 2, 4}), draw({5, 2, 4})};
+  std::vector<Tensor> found = batch_map(inputs, [&](const Tensor& x) { return lstm(x).output; }, {.report = &report});
+  for (const BatchedLine& line : report.lines)
+    if (line.op == "lstm") CHECK(line.alone_by_op == 2);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(found[i].to_vector<double>() == lstm(inputs[i]).output.to_vector<double>());
+}
+
 TEST_CASE("forward hooks of a module see and replace each example's own tensors") {
   manual_seed(5);
   nn::Linear layer(4, 3, {.dtype = f64});

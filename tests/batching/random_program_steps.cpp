@@ -53,7 +53,7 @@ void Run::step(std::uint64_t choice) {
 }
 
 void Run::plain(std::uint64_t choice) {
-  std::uint64_t kind = choice % 27;
+  std::uint64_t kind = choice % 28;
   const Tensor m = matrix(choice >> 8), n = matrix(choice >> 16), v = vector(choice >> 24);
   switch (kind) {
     case 0: return add(tanh(matmul(m, p_.W)));
@@ -92,6 +92,13 @@ void Run::plain(std::uint64_t choice) {
     case 23: return vectors_.push_back(tanh(logsumexp(m, {0}) * reel::std(v)));
     case 24: return add(m * (0.5 + rand({1, width}, {.dtype = f64})));
     case 25: return add(tanh(matmul(m, transpose(p_.W))));
+    case 26: {
+      // A layer over the rows as steps, in one direction or two.
+      const RecurrentWeights weights[] = {p_.gru, {p_.gru.W_h, p_.gru.W_x, p_.gru.bias}};
+      bool two = choice >> 16 & 1;
+      Tensor y = gru(reshape(m, {-1, 1, width}), {}, std::span(weights, two ? 2 : 1), {.bidirectional = two}).output;
+      return add(reshape(slice(y, 2, 0, width), {-1, width}) * 0.9);
+    }
     default: return add(where(m > 0, m, 0.1 * n));
   }
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "batching/checks.h"
 #include "batching/fibre.h"
 #include "batching/stack_overflow.h"
 #include "catch.h"
@@ -73,8 +74,13 @@ std::string error_at_the_end(std::size_t stack_bytes, const std::function<void()
 constexpr std::size_t stack_sizes[] = {64 << 10, 256 << 10, 1 << 20, 8 << 20};
 
 void check_error(std::size_t stack_bytes, const std::function<void()>& f) {
-  CHECK_THAT(error_at_the_end(stack_bytes, f),
-             contains("the example's recursion fills its stack of " + std::to_string(stack_bytes >> 10) + " KB"));
+  // Calls pass the scheduler, or run at once.
+  for (double factor : {0.0, 1.0}) {
+    CAPTURE(factor);
+    GroupCost cost(factor);
+    CHECK_THAT(error_at_the_end(stack_bytes, f),
+               contains("the example's recursion fills its stack of " + std::to_string(stack_bytes >> 10) + " KB"));
+  }
 }
 
 void check_row(const Row& row, DType dtype, bool differentiates, std::size_t stack_bytes) {

@@ -156,10 +156,53 @@ void accumulate_net_gradients(Gradient& g) {
   });
 }
 
+// Calls the op of a net; c is undefined unless it is an lstm.
+NetOutput run_net_op(const Tensor& x, const LSTMState& before, const Tensor& counts, const RecurrentWeights& weights,
+                     NetAttributes attributes, Location where);
+
+// A sequence of each of several examples is one of several packed ones.
+Joining joining_of_net(const Call& call) {
+  if (call.input(in_h).dims[0] != 1 || call.input(in_x).device != cpu) return {};
+  return {.by = Joining::By::rows,
+          .shared = inputs({in_W_x, in_W_h, in_bias}),
+          .own_rows = true,
+          .dropped_outputs = 1 << out_work | 1 << out_c_all};
+}
+
+// Undefined for an undefined one.
+Tensor inverse_permutation(const Tensor& places) {
+  if (!places.defined()) return {};
+  std::vector<std::int64_t> at = places.to_vector<std::int64_t>(), inverse(at.size());
+  for (std::size_t i = 0; i < at.size(); ++i) inverse[static_cast<std::size_t>(at[i])] = static_cast<std::int64_t>(i);
+  return tensor(inverse);
+}
+
+void run_joined_net(Call& joined, std::span<const std::int64_t> starts) {
+  std::vector<std::int64_t> lengths(starts.size() - 1);
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = starts[i + 1] - starts[i];
+  DeviceGuard here(cpu);
+  Packing packing = pack_by_sequence(lengths);
+  auto in_order = [](const Tensor& x, const Tensor& order) { return order.defined() ? index_select(x, 0, order) : x; };
+  auto input = [&](std::size_t i) -> const Tensor& { return *joined.inputs[i]; };
+  auto state = [&](std::size_t i) { return i < joined.inputs.size() ? in_order(input(i), packing.order) : Tensor(); };
+  auto attributes = joined.attributes<NetAttributes>();
+  NetOutput net = run_net_op(in_order(input(in_x), packing.places), {state(in_h), state(in_c)}, packing.counts,
+                             {input(in_W_x), input(in_W_h), input(in_bias)}, attributes, joined.where);
+  joined.outputs[out_y] = in_order(net.y, inverse_permutation(packing.places));
+  joined.outputs[out_h] = in_order(net.state.h, packing.inverse_order);
+  if (net.state.c.defined()) joined.outputs[out_c] = in_order(net.state.c, packing.inverse_order);
+}
+
 constexpr InputSet every_input = 0x7f;
 
 constexpr OpInfo net_op(const char* name) {
-  OpInfo op{.name = name, .forward = run_net, .gradient = accumulate_net_gradients, .saves_output_for = {every_input}};
+  OpInfo op{.name = name,
+            .forward = run_net,
+            .gradient = accumulate_net_gradients,
+            .saves_output_for = {every_input},
+            .joining = joining_of_net,
+            .run_joined = run_joined_net,
+            .shares_weight = true};
   for (InputSet& set : op.saves_input_for) set = every_input;
   return op;
 }
@@ -190,6 +233,24 @@ const OpInfo& op_of(RecurrentCell cell) {
   }
 }
 
+NetOutput run_net_op(const Tensor& x, const LSTMState& before, const Tensor& counts, const RecurrentWeights& weights,
+                     NetAttributes attributes, Location where) {
+  std::vector<const Tensor*> inputs{&x, &weights.W_x, &weights.W_h, &weights.bias, &before.h, &counts};
+  OutputSpec state_spec(before.h.body(), x.dtype());
+  Shape rows{x.size(0), before.h.size(1)}, work{rows[0], 4 * rows[1]};
+  std::vector<OutputSpec> specs{{rows, x.dtype(), x.device()}, state_spec};
+  RecurrentCell cell = attributes.cell();
+  if (form_of(cell).work > 0) specs.emplace_back(work, x.dtype(), x.device());
+  if (cell == RecurrentCell::lstm) {
+    inputs.push_back(&before.c);
+    specs.insert(specs.end(), {specs[0], state_spec});
+  }
+  Tensor outputs[5];
+  Call call{op_of(cell), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
+  invoke(call);
+  return {std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
+}
+
 }  // namespace
 
 NetOutput detail::composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where) {
@@ -213,19 +274,7 @@ NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor&
   if (cell == RecurrentCell::lstm) c = contiguous_if_needed(widened(before.c));
   if (auto fused = run_fused_net({input, W_x, W_h, bias, h, counts, c}, weights, attributes, where))
     return std::move(*fused);
-  std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
-  OutputSpec state_spec(h.body(), input.dtype());
-  Shape rows{input.size(0), h.size(1)}, work{rows[0], 4 * rows[1]};
-  std::vector<OutputSpec> specs{{rows, input.dtype(), input.device()}, state_spec};
-  if (form_of(cell).work > 0) specs.emplace_back(work, input.dtype(), input.device());
-  if (cell == RecurrentCell::lstm) {
-    inputs.push_back(&c);
-    specs.insert(specs.end(), {specs[0], state_spec});
-  }
-  Tensor outputs[5];
-  Call call{op_of(cell), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
-  invoke(call);
-  return {std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
+  return run_net_op(input, {h, c}, counts, {W_x, W_h, bias}, attributes, where);
 }
 
 Sequences detail::padded_sequences(const char* op, const Tensor& x, const Tensor& lengths, Location where) {
