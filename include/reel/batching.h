@@ -95,7 +95,8 @@ void keep(std::optional<std::monostate>& result, F&& function) {
 /// Calls a function with every example, and runs equal ops of one or several examples as one: code written for one example
 /// runs at nearly the speed of code for a batch. An op returns a tensor whose elements are pending. They are computed when
 /// the program reads them, for example by `item` or printing, or overwrites a tensor: the example, which has a stack of its
-/// own, is suspended until all others are suspended or have ended. Control flow may depend on the values. Returns the
+/// own, is suspended until all others are suspended or have ended. Control flow may depend on the values. A call without
+/// pending operands runs at once where a group of it would cost more than it saves: see `set_group_cost`. Returns the
 /// results in the order of the examples, with all elements computed.
 ///
 /// Results, gradients and errors are those of ops that run when they are called: later overwrites, `watch` and scopes do

@@ -135,7 +135,8 @@ class Scheduler final : public Interceptor, Immovable {
   bool joins_all() const { return cost_factor_ == 0; }
   void run_here(Call& call, Alone why);
   void run_alone(Call& call, Alone why);
-  void run_suspended(Call& call, CallKind& kind, std::uint32_t depth, const Location& where);
+  void run_suspended(Call& call, CallKind& kind, PendingMark mark);
+  void delay(Call& call, const CallForm& form, CallKind& kind, PendingMark mark, bool tracked);
   void report_group(std::span<QueuedCall* const> calls) noexcept;
   void verify(std::span<QueuedCall* const> calls, const Joining& joining) noexcept;
   /// Throws: Error if the task's stack is nearly full.

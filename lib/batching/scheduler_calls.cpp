@@ -114,8 +114,9 @@ void Scheduler::make_outputs(Call& call, const CallForm& form, PendingMark mark,
 void Scheduler::run_here(Call& call, Alone why) {
   Task& task = *current_;
   if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
-  if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
-  detail::run_with_stack(task.context, [&] { run_and_record(call); });
+  if (task.context.listener)
+    if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
+  run_with_stack([](void* given) { run_and_record(*static_cast<Call*>(given)); }, &call);
 }
 
 void Scheduler::run_alone(Call& call, Alone why) {
@@ -161,11 +162,13 @@ void Scheduler::run(Call& call) {
       tapes_->is_hooked(call.op.name))
     return run_alone(call, Alone::op);
   if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(call, Alone::waited);
-  // Where a listener makes calls wait, those that use the results of groups would have had pending operands.
-  bool is_first = std::ranges::none_of(call.inputs, [&](const Tensor* input) {
-    return input->body().marks & (context.listener ? Body::pending | Body::grouped : Body::pending);
-  });
-  if (is_first && !joins_all() && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
+  // Where a listener makes calls wait, those that use the results of groups would have had pending operands. What a launch on a
+  // device costs, a group of any op saves.
+  bool may_run_at_once =
+      !joins_all() && call.input(0).device == cpu && std::ranges::none_of(call.inputs, [&](const Tensor* input) {
+        return input->body().marks & (context.listener ? Body::pending | Body::grouped : Body::pending);
+      });
+  if (may_run_at_once && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
   CallForm& form = forms_.form_of(call, context, task.together, cost_factor_);
   if (form.joining.by == Joining::By::none || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
   // A listener would see outputs that it has not.
@@ -175,17 +178,21 @@ void Scheduler::run(Call& call) {
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
   CallKind& kind = forms_.kind_of(call, form, operands.tracked && !runs_again_);
   bool recorded = operands.tracked || runs_again_;
-  if (is_first && !joins_all() && (!form.pays[recorded] || kind.balance < 0)) return run_here(call, Alone::cheaper);
+  if (may_run_at_once && (!form.pays[recorded] || kind.balance < 0)) return run_here(call, Alone::cheaper);
   CallKind& first = operands.mark.depth() > 0 ? forms_.kind(operands.mark.kind()) : kind;
   first.balance = std::min(first.balance + form.gains[recorded], 10 * CallKind::first_balance);
-  const Location& where = context.has(Context::caller_named) ? context.caller : call.where;
   PendingMark mark(operands.mark.depth() + 1, first.number);
-  if (operands.any_unsafe || !makes_pending(call, context)) return run_suspended(call, kind, mark.depth(), where);
+  if (operands.any_unsafe || !makes_pending(call, context)) return run_suspended(call, kind, mark);
+  delay(call, form, kind, mark, operands.tracked);
+}
 
-  if (context.intercepted_below != UINTPTR_MAX) context.intercept_below(UINTPTR_MAX);
-  make_outputs(call, form, mark, operands.tracked);
-  queue_.add(made_by(task, queue_.keep(call, form, where)), kind, mark.depth());
-  context.tapes->record_uses(context, call);
+// Makes pending results, and waits for other examples if this one has delayed its share.
+inline void Scheduler::delay(Call& call, const CallForm& form, CallKind& kind, PendingMark mark, bool tracked) {
+  Task& task = *current_;
+  if (task.context.intercepted_below != UINTPTR_MAX) task.context.intercept_below(UINTPTR_MAX);
+  make_outputs(call, form, mark, tracked);
+  queue_.add(made_by(task, queue_.keep(call, form, task.context.call_site(call.where))), kind, mark.depth());
+  task.context.tapes->record_uses(task.context, call);
   Task& root = *task.root;
   if (std::exchange(root.delayed_in, queue_.filling()) != queue_.filling()) root.delayed_calls = root.delayed_bytes = 0;
   root.delayed_bytes += form.bytes;
@@ -197,11 +204,13 @@ void Scheduler::run(Call& call) {
 }
 
 // Runs a call with others of its kind, for which its task waits.
-void Scheduler::run_suspended(Call& call, CallKind& kind, std::uint32_t depth, const Location& where) {
+void Scheduler::run_suspended(Call& call, CallKind& kind, PendingMark mark) {
   Task& task = *current_;
   HeldInputs held(call);
-  QueuedCall queued{{call.op, call.inputs, call.attribute_bytes, call.specs, call.outputs, where}, &task.context};
-  queue_.add(made_by(task, queued), kind, depth);
+  QueuedCall queued{
+      {call.op, call.inputs, call.attribute_bytes, call.specs, call.outputs, task.context.call_site(call.where)},
+      &task.context};
+  queue_.add(made_by(task, queued), kind, mark.depth());
   task.fibre.suspend();
   if (std::uncaught_exceptions() == 0) {
     if (task.cancelled) throw Cancelled();
