@@ -138,7 +138,7 @@ class AdjacentRows {
   std::int64_t end_;
   std::int64_t stride_ = 0;  // from row to row
   bool has_stride_ = false;  // there is more than one row
-  bool is_dense_ = false;    // rows are contiguous, one behind the other
+  bool is_dense_ = false;    // rows are contiguous, and no element is between them
   std::int64_t row_bytes_ = 0;
   Entry* producer_ = nullptr;
   std::size_t part_ = 0;

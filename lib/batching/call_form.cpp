@@ -51,8 +51,8 @@ void describe_results(CallForm& form, const Call& call) {
   form.attributes.assign(call.attribute_bytes.begin(), call.attribute_bytes.end());
   std::size_t numbers = 0;
   for (const OutputSpec& spec : call.specs) numbers += 2 * static_cast<std::size_t>(spec.rank);
-  form.extents.resize(numbers + 4);  // four are copied at once
-  std::int64_t* next = form.extents.data();
+  form.sizes.resize(numbers + 4);  // four are copied at once
+  std::int64_t* next = form.sizes.data();
   std::int64_t most = 0;
   for (std::size_t j = 0; j < call.specs.size(); ++j) {
     OutputSpec& spec = form.specs.emplace_back(call.specs[j]);

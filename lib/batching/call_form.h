@@ -25,7 +25,7 @@ struct CallKind {
   std::vector<std::uint64_t> key;
   Joining joining;
   std::uint32_t number = 0;  // among the kinds, from 1 on
-  /// What has been gained by delaying calls of this kind, and those that use their results: see `gains`.
+  /// The gain from delaying calls of this kind, and those that use their results: see `gains`.
   std::int64_t balance = first_balance;
   static constexpr std::int64_t first_balance = 10'000;
   /// The calls of this kind in the queue, by depth: valid where `filling` is the queue's.
@@ -46,7 +46,7 @@ struct CallForm {
   bool recording = false;      // of the context
   std::vector<std::byte> attributes;
   std::vector<OutputSpec> specs;
-  std::vector<std::int64_t> extents;    // sizes and strides of each result
+  std::vector<std::int64_t> sizes;      // sizes and strides of each result
   std::vector<std::int64_t> counts;     // of each result's elements
   std::size_t bytes = 0;                // of the results that the calling function keeps
   std::array<CallKind*, 2> kinds{};     // of calls whose operands no tape tracks, and of others: found when needed

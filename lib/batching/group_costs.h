@@ -5,7 +5,7 @@
 
 namespace reel::detail {
 
-/// What a group costs more than its calls by themselves, in instructions, and what it saves by reading a shared weight once:
+/// The costs of a group beyond those of its calls by themselves, in instructions, and its gain from reading a weight once:
 /// see "Groups that pay" in tools/benchmark/README.md.
 struct GroupCosts {
   double call, group;    ///< for each call, and for each group

@@ -25,7 +25,7 @@ struct QueuedCall {
   bool is_pending() const { return !context; }
 };
 
-/// What a pending tensor has in place of a version: the depth of the call that computes it, and the number of the kind of call
+/// In place of a version a pending tensor has this mark: the depth of the call that computes it, and the number of the kind of call
 /// from which it came about, 0 if that is too large. Of two, the greater one has the greater depth.
 struct PendingMark {
   static constexpr int kind_bits = 19;

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t most_calls = 1 << 12, most_bytes = std::size_t{32} << 20;
 static_assert(most_calls >> (32 - PendingMark::kind_bits) == 0);
 
-// What a call's operands decide, beside its form.
+// The properties of a call's operands that its form does not have.
 struct OperandSummary {
   bool tracked = false;     // by a tape, or will be
   bool any_unsafe = false;  // its elements may change without an op, or the tape may refuse it
