@@ -168,9 +168,13 @@ class TapeList {
     std::uint32_t slot;
     Location where;
     bool truncated;
-    const void* tape;  // the tape that asked; null: any
+    const void* tape;      // the tape that asked; null: all that were open
+    std::uint32_t period;  // in which that was
 
-    bool belongs_to(const void* which) const { return !tape || tape == which; }
+    /// `first_period`: of the tape; 0: it has been open since before the list was cleared.
+    bool belongs_to(const void* which, std::uint32_t first_period) const {
+      return tape ? tape == which : first_period == 0 || static_cast<std::int32_t>(period - first_period) >= 0;
+    }
   };
   void trace(const Trace& trace) { traces_.push_back(trace); }
   /// Records that a hook of a tape sees the calls of an op, so that batch_map runs each by itself.

@@ -166,6 +166,29 @@ TEST_CASE("a truncated tensor is a source, ends gradients, and is a plain value 
   CHECK(tape.traced()[0].gradient.item() == 54);
 }
 
+TEST_CASE("a tape that is opened after a truncation neither traces nor differentiates what came before it") {
+  Tensor w = full({4}, 0.5, {.dtype = f64}).requires_grad();
+  RecurrentWeights weights{randn({4, 12}, {.dtype = f64}).requires_grad(),
+                           randn({4, 12}, {.dtype = f64}).requires_grad(), randn({16}, {.dtype = f64}).requires_grad()};
+  Tape outer;
+  // The gradient of a layer, while an outer tape records, is that of its steps, which a tape of its own differentiates.
+  Tensor y = gru(reshape(truncate(ones({2, 4}, {.dtype = f64}) * w), {2, 1, 4}), {}, std::span(&weights, 1)).output;
+  Tensor m = y * 1, gradient;
+  {
+    Tape inner({.persistent = true});
+    inner.watch(m);
+    Tensor t = tanh(m), cut = truncate(t);
+    gradient = inner.gradient(sum(t), m);
+    CHECK(max(abs(gradient - (1 - square(tanh(m))))).item() < 1e-12);
+    inner.gradient(sum(cut * m), m);
+    REQUIRE(inner.traced().size() == 1);
+    CHECK(max(abs(inner.traced()[0].gradient - m)).item() == 0);
+  }
+  outer.backward(sum(square(gradient)));
+  REQUIRE(outer.traced().size() == 2);
+  CHECK(outer.traced()[0].gradient.defined());
+}
+
 TEST_CASE("truncation carries a state on from step to step of one tape") {
   Tensor w = full({}, 2.0, {.dtype = f64}).requires_grad(), h = ones({}, {.dtype = f64});
   Tape tape;
