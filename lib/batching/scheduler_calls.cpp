@@ -151,6 +151,10 @@ bool Scheduler::runs_at_once(const Call& call, const Context& context) {
 void Scheduler::run(Call& call) {
   Task& task = *current_;
   Context& context = task.context;
+  // The usual case of a small weight: nothing is delayed, listens or counts.
+  if (context.intercepted_below != UINTPTR_MAX && call.op.shares_weight && task.fibre.stack_left() >= kernel_bytes &&
+      call.input(0).device == cpu && !context.listener && runs_at_once(call, context))
+    return run_and_record(call);
   if ((task.cancelled || task.error) && std::uncaught_exceptions() == 0) [[unlikely]] {
     if (task.cancelled && task.fibre.runs_here()) throw Cancelled();
     if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
