@@ -149,7 +149,8 @@ auto batch_map(Examples&& examples, Function&& function, const BatchOptions& opt
 /// Sets what a group of calls is expected to cost, relative to what was measured, for the batches that begin from now on in
 /// the whole process: 1 at first. A call runs at once, alone, where its group is expected to cost more than it saves by
 /// reading weights once. With a smaller factor more calls are joined; with 0, for tests and measurements, all that can be.
-/// Throws: Error for a factor that is negative or not finite.
+/// A checkpoint around a batch must run again with the factor with which it has run.
+/// Throws: Error for a factor outside [0, 10⁶].
 void set_group_cost(double factor, Location where = Location::here());
 /// The factor of set_group_cost.
 double group_cost();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <typeinfo>
@@ -25,8 +24,9 @@ std::atomic<double> cost_factor = 1;
 }  // namespace
 
 void set_group_cost(double factor, Location where) {
-  if (!(factor >= 0) || !std::isfinite(factor))
-    detail::fail<Error>("set_group_cost", where, "the factor is {}: it must be finite and not negative", factor);
+  constexpr double most = 1e6;
+  if (!(factor >= 0 && factor <= most))
+    detail::fail<Error>("set_group_cost", where, "the factor is {}: it must be in [0, {}]", factor, most);
   cost_factor.store(factor, std::memory_order_relaxed);
 }
 
@@ -85,6 +85,20 @@ class Counter : public ListenerScope {
   ReportBuilder& report_;
 };
 
+// While it lives, a report counts the calls of the example in which a batch_map runs.
+class CountedBy : Immovable {
+ public:
+  CountedBy(Scheduler* around, ReportBuilder* report)
+      : around_(around), before_(around ? around->exchange_report(report) : nullptr) {}
+  ~CountedBy() {
+    if (around_) around_->exchange_report(before_);
+  }
+
+ private:
+  Scheduler* around_;
+  ReportBuilder* before_;
+};
+
 void run_immediately(std::size_t count, IndexedFunction function, std::size_t& failed) {
   Context& context = detail::context();
   std::uint64_t call = context.generator->next_call();
@@ -125,7 +139,7 @@ void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& 
     } else {
       std::optional<Counter> counter;
       if (own && !around) counter.emplace(context, *own);
-      ScopedValue<ReportBuilder*> counted(around ? around->report() : report, report);
+      CountedBy counted(around, report);
       run_immediately(count, function, failed);
     }
   } catch (...) {

@@ -104,7 +104,7 @@ void expect_gains(CallForm& form, const Call& call, std::size_t together, double
 [[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context, std::size_t together,
                                                  double cost_factor) {
   words_.clear();
-  each_word_of_form(call, context, [&](std::uint64_t word) { return words_.push_back(word), true; });
+  each_word_of_form(call, context, together, [&](std::uint64_t word) { return words_.push_back(word), true; });
   std::vector<std::unique_ptr<CallForm>>& alike = forms_[hash_of(words_)];
   for (const std::unique_ptr<CallForm>& form : alike)
     if (form->words == words_) return *form;

@@ -89,12 +89,13 @@ template <class Word>
 
 /// Calls word(number) for each number of a call's form, until it returns false. No form begins with all the words of another.
 template <class Word>
-[[gnu::always_inline]] inline bool each_word_of_form(const Call& call, const Context& context, Word word) {
+[[gnu::always_inline]] inline bool each_word_of_form(const Call& call, const Context& context, std::size_t together,
+                                                     Word word) {
   if (!word(reinterpret_cast<std::uintptr_t>(&call.op))) return false;
-  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size() << 16 |
-            call.specs.size() << 10 | call.inputs.size() << 2 | (context.flags & Context::recording) << 1 |
-            batch_invariant()))
+  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | together << 2 |
+            (context.flags & Context::recording) << 1 | batch_invariant()))
     return false;
+  if (!word(call.attribute_bytes.size() << 40 | call.specs.size() << 20 | call.inputs.size())) return false;
   if (!each_of_attributes(call, word)) return false;
   for (const Tensor* input : call.inputs) {
     const Body& x = input->body();
@@ -124,7 +125,7 @@ class CallForms : Immovable {
          static_cast<std::uint64_t>(last.numel * 8 + last.rank) << 40) *
         0x9E3779B97F4A7C15u;
     CallForm*& recent = by_site_[site >> 54];
-    if (!recent || !matches(*recent, call, context)) [[unlikely]]
+    if (!recent || !matches(*recent, call, context, together)) [[unlikely]]
       recent = &find_form(call, context, together, cost_factor);
     return *recent;
   }
@@ -133,13 +134,15 @@ class CallForms : Immovable {
     CallKind* found = form.kinds[tracked];
     return found ? *found : find_kind(call, form, tracked);
   }
-  /// The kind of a number; of 0, some other.
-  CallKind& kind(std::uint32_t number) { return number == 0 ? none_ : *by_number_[number - 1]; }
+  /// The kind of a number; some other for 0, and for the number of another scheduler's, as a tensor has whose call has failed.
+  CallKind& kind(std::uint32_t number) {
+    return number == 0 || number > by_number_.size() ? none_ : *by_number_[number - 1];
+  }
 
  private:
-  static bool matches(const CallForm& form, const Call& call, const Context& context) {
+  static bool matches(const CallForm& form, const Call& call, const Context& context, std::size_t together) {
     const std::uint64_t* next = form.words.data();
-    return each_word_of_form(call, context, [&next](std::uint64_t word) { return *next++ == word; });
+    return each_word_of_form(call, context, together, [&next](std::uint64_t word) { return *next++ == word; });
   }
   CallForm& find_form(const Call& call, const Context& context, std::size_t together, double cost_factor);
   CallKind& find_kind(const Call& call, CallForm& form, bool tracked);

@@ -265,7 +265,7 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
     under_way_ = std::min(limit, count);
   }
   family.report = report;
-  family.together = current_ ? std::min(most_tasks, current_->together * count) : under_way_;
+  family.together = current_ ? std::min(most_tasks, current_->together * std::min(limit, count)) : under_way_;
   reports_ |= report != nullptr;
   unstarted_ += count;
   std::size_t started = 0;

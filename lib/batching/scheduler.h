@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <reel/batching.h>
@@ -96,7 +97,13 @@ class Scheduler final : public Interceptor, Immovable {
   /// Returns true if the task may be suspended here.
   bool may_suspend(const Context& context) const;
   /// Counts the calls of the task that runs; null: nothing does.
-  ReportBuilder*& report() { return current_->report; }
+  ReportBuilder* report() const { return current_->report; }
+  /// Has another builder count them; returns the former one.
+  ReportBuilder* exchange_report(ReportBuilder* report) noexcept {
+    ReportBuilder* before = std::exchange(current_->report, report);
+    intercept(*current_);
+    return before;
+  }
 
  private:
   void start(Family& family, const Context& parent, Generator generator, IndexedFunction function, std::size_t index);

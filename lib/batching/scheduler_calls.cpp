@@ -57,6 +57,8 @@ bool is_not_delayed(const Call& call, bool runs_again) {
   return call.inputs.size() == 1 && x.requires_grad;
 }
 
+bool is_weight_view(const Call& call) { return call.specs.empty() && call.input(0).requires_grad; }
+
 // The operands of a call that waits: the caller's handles may be assigned meanwhile, by what the example shares with others.
 class HeldInputs : Immovable {
  public:
@@ -127,7 +129,7 @@ void Scheduler::run_alone(Call& call, Alone why) {
 }
 
 void Scheduler::intercept(Task& task) noexcept {
-  bool weights_only = !joins_all() && !task.report && !any_failed_ && queue_.is_empty();
+  bool weights_only = !joins_all() && !task.report && !task.cancelled && !any_failed_ && queue_.is_empty();
   std::uintptr_t below = weights_only ? task.fibre.address_with(kernel_bytes) : UINTPTR_MAX;
   if (task.context.intercepted_below != below) task.context.intercept_below(below);
 }
@@ -139,7 +141,8 @@ bool Scheduler::runs_at_once(const Call& call, const Context& context) {
                       least_weight(costs_of(true, cost_factor_), together)};
   }
   bool recording = context.has(Context::recording) || runs_again_;
-  if (!call.op.shares_weight) return true;
+  // A view of a parameter is to be one view for all examples, because products by several would not be joined.
+  if (!call.op.shares_weight && !(recording && is_weight_view(call))) return true;
   if (call.op.run_joined) return false;
   if (call.op.accepts_elements) return !recording || !leads(costs_of(true, cost_factor_), together_);
   return std::ranges::all_of(call.inputs, [&](const Tensor* input) {
@@ -152,7 +155,7 @@ void Scheduler::run(Call& call) {
   Task& task = *current_;
   Context& context = task.context;
   // The usual case of a small weight: nothing is delayed, listens or counts.
-  if (context.intercepted_below != UINTPTR_MAX && call.op.shares_weight && task.fibre.stack_left() >= kernel_bytes &&
+  if (context.intercepted_below != UINTPTR_MAX && task.fibre.stack_left() >= kernel_bytes && !call.inputs.empty() &&
       call.input(0).device == cpu && !context.listener && runs_at_once(call, context))
     return run_and_record(call);
   if ((task.cancelled || task.error) && std::uncaught_exceptions() == 0) [[unlikely]] {
@@ -177,12 +180,13 @@ void Scheduler::run(Call& call) {
   if (form.joining.by == Joining::By::none || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
   // A listener would see outputs that it has not.
   if (form.joining.own_rows && context.listener) return run_alone(call, Alone::op);
-  if (form.large) return run_alone(call, Alone::large);
+  if (form.large && !is_weight_view(call)) return run_alone(call, Alone::large);
   OperandSummary operands(call, *context.tapes, runs_again_);
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
   CallKind& kind = forms_.kind_of(call, form, operands.tracked && !runs_again_);
-  bool recorded = operands.tracked || runs_again_;
-  if (may_run_at_once && (!form.pays[recorded] || kind.balance < 0)) return run_here(call, Alone::cheaper);
+  bool recorded = (operands.tracked && form.recording) || runs_again_;
+  bool pays = is_weight_view(call) || (form.pays[recorded] && kind.balance >= 0);
+  if (may_run_at_once && !pays) return run_here(call, Alone::cheaper);
   CallKind& first = operands.mark.depth() > 0 ? forms_.kind(operands.mark.kind()) : kind;
   first.balance = std::min(first.balance + form.gains[recorded], 10 * CallKind::first_balance);
   PendingMark mark(operands.mark.depth() + 1, first.number);

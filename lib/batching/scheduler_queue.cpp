@@ -43,6 +43,7 @@ void poison(Body& body) noexcept {
   body.data = body.dtype == DType::boolean ? &zeros : &ones;
   std::fill_n(body.extents() + body.rank, body.rank, 0);
   body.contiguous = body.numel <= 1;
+  body.slot_version = 0;
 }
 
 }  // namespace

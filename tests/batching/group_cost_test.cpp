@@ -82,9 +82,10 @@ TEST_CASE(
 
 TEST_CASE("a product after which only calls without a weight follow is not delayed for long") {
   GroupCost cost(1);
-  Tensor W = randn({320, 320});
   std::vector<int> examples = numbers(64);
-  auto cheaper = [&](int followers) {
+  auto cheaper = [&](int followers, bool is_parameter) {
+    Tensor W = randn({320, 320});
+    if (is_parameter) W.requires_grad();
     BatchReport report;
     NoRecord pause;
     batch_map(examples,
@@ -100,8 +101,10 @@ TEST_CASE("a product after which only calls without a weight follow is not delay
               {.report = &report});
     return counts_of(report, "matmul").cheaper;
   };
-  CHECK(cheaper(1) == 0);
-  CHECK(cheaper(60) > 64);
+  for (bool is_parameter : {false, true}) {
+    CHECK(cheaper(1, is_parameter) == 0);
+    CHECK(cheaper(60, is_parameter) > 64);
+  }
 }
 
 TEST_CASE("results and gradients are the same bits with a report, which every call passes, as without one") {
@@ -162,10 +165,59 @@ TEST_CASE("two calls by different parameters are not stacked, which would copy t
   CHECK(counts_of(report, "sum").grouped == 2);
 }
 
-TEST_CASE("a cost of groups that is negative or not finite is refused") {
+TEST_CASE("products by one view of a parameter that each example takes are joined while a tape records") {
+  GroupCost cost(1);
+  Tensor W = randn({300, 300}).requires_grad();
+  BatchReport report;
+  std::vector<int> examples = numbers(16);
+  auto gradient = [&](const BatchOptions& options) {
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        examples,
+        [&](int i) {
+          return sum(square(matmul(full({1, 300}, 0.01 * i), transpose(W))));
+        },
+        options);
+    return tape.gradient(sum(stack(made)), W);
+  };
+  Tensor found = gradient({.report = &report}), expected = gradient({.immediate = true});
+  CHECK(counts_of(report, "matmul").grouped == 16);
+  CHECK(max(abs(found - expected)).item() <= 1e-5 * max(abs(expected)).item());
+  // Without a report, too, which every call passes.
+  CHECK(same_bits(gradient({}), found));
+}
+
+TEST_CASE("a report of a batch within an example whose calls run at once counts all of them") {
+  GroupCost cost(1);
+  for (bool immediate : {true, false}) {
+    CAPTURE(immediate);
+    std::vector<BatchReport> reports(3);
+    batch_map(numbers(3), [&](int i) {
+      Tensor x = tanh(ones({1, 4}));
+      std::vector<int> inner = numbers(5);
+      batch_map(inner,
+                [&](int) {
+                  return matmul(exp(x), ones({4, 4}));
+                },
+                {.immediate = immediate, .report = &reports[static_cast<std::size_t>(i)]});
+      return tanh(x);
+    });
+    for (const BatchReport& report : reports) {
+      std::int64_t exps = 0, products = 0;
+      for (const BatchedLine& line : report.lines) {
+        if (line.op == "exp") exps += line.calls;
+        if (line.op == "matmul") products += line.calls;
+      }
+      CHECK(exps == 5);
+      CHECK(products == 5);
+    }
+  }
+}
+
+TEST_CASE("a cost of groups that is out of range is refused") {
   double before = group_cost();
-  for (double bad : {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
-    CHECK_THAT(error_of<Error>([&] { set_group_cost(bad); }), contains("it must be finite and not negative"));
+  for (double bad : {-1.0, 1e7, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THAT(error_of<Error>([&] { set_group_cost(bad); }), contains("it must be in [0, 1000000]"));
   CHECK(group_cost() == before);
 }
 
