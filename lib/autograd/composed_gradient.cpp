@@ -5,7 +5,25 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include "../core/context.h"
+#include "../record/tape_list.h"
+
 namespace reel::detail {
+namespace {
+
+// While it lives, no tape traces anything: the gradient of an op must not go on to what `truncate` has traced before it, which
+// would lead through the op itself.
+class Untraced : Immovable {
+ public:
+  Untraced() : list_(*context().tapes), kept_(list_.exchange_traces({})) {}
+  ~Untraced() { list_.exchange_traces(std::move(kept_)); }
+
+ private:
+  TapeList& list_;
+  std::vector<TapeList::Trace> kept_;
+};
+
+}  // namespace
 
 void accumulate_composed(Gradient& g, const std::function<std::vector<Tensor>(std::span<const Tensor>)>& composed) {
   std::vector<Tensor> inputs, sources;
@@ -16,6 +34,7 @@ void accumulate_composed(Gradient& g, const std::function<std::vector<Tensor>(st
     if (g.wants(i)) sources.emplace_back(input = reshape(input, input.shape()));
     inputs.push_back(std::move(input));
   }
+  Untraced untraced;
   Tape tape;
   std::vector<Tensor> outputs = composed(std::span<const Tensor>(inputs));
   Tensor total;

@@ -83,7 +83,7 @@ void Hooks::add(const Tensor& x, std::uint32_t slot, std::uint64_t epoch, Gradie
   tensor_hooks_.push_back({x.is_parameter() ? x : Tensor{}, slot, epoch, std::move(call), where});
 }
 
-void Hooks::begin(const TapeList& list, const Tape& tape, std::uint32_t first_period) {
+void Hooks::begin(const TapeList& list, const Tape& tape) {
   std::erase_if(tensor_hooks_,
                 [&](const TensorHook& hook) { return !hook.parameter.defined() && hook.epoch != list.epoch(); });
   waiting_.clear();
@@ -94,7 +94,7 @@ void Hooks::begin(const TapeList& list, const Tape& tape, std::uint32_t first_pe
       waiting_.push_back({slot, false, i});
   }
   for (const TapeList::Trace& trace : list.traces()) {
-    if (!trace.belongs_to(&tape, first_period)) continue;
+    if (!trace.belongs_to(&tape)) continue;
     waiting_.push_back({trace.slot, true, traced.size()});
     traced.push_back({trace.where, {}, trace.truncated});
   }
@@ -200,7 +200,7 @@ void Tape::trace(const Arg& h) {
     check_floating("trace", tensor, h.location());
     std::uint32_t slot =
         tensor.is_parameter() ? list.track("trace", tensor, h.location()) : tracked_slot("trace", tensor, h.location());
-    list.trace({slot, context().call_site(h.location()), false, this, 0});
+    list.trace({slot, context().call_site(h.location()), false, this});
   });
 }
 
@@ -236,7 +236,7 @@ Tensor truncate(const Arg& h) {
     if (context.has(Context::recording) && !context.tapes->only_collects_uses) {
       TapeList& list = *context.tapes;
       Location where = context.call_site(h.location());
-      list.trace({list.track("truncate", cut, where), where, true, nullptr, list.uses().period()});
+      list.trace({list.track("truncate", cut, where), where, true, nullptr});
     }
     return cut;
   });

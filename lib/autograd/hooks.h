@@ -23,9 +23,8 @@ class Hooks {
     op_hooks_.push_back({std::string(op), std::move(call), where});
   }
 
-  /// Finds the slots of hooked and of traced tensors for one backward pass. `first_period`: of the tape; 0: before the list was
-  /// cleared.
-  void begin(const TapeList& list, const Tape& tape, std::uint32_t first_period);
+  /// Finds the slots of hooked and of traced tensors for one backward pass.
+  void begin(const TapeList& list, const Tape& tape);
   /// After `begin`: returns true if no hook or trace is waiting.
   bool idle() const { return waiting_.empty() && op_hooks_.empty(); }
   /// The slots with hooks or traces, ascending.

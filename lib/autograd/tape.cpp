@@ -345,7 +345,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
 Hooks* Tape::prepare(BackwardPass& pass) {
   if (!options_.deferred_products) pass.defer_nothing();
   if (!hooks_ && list_.traces().empty()) return nullptr;
-  hooks().begin(list_, *this, list_.epoch() == opening_epoch_ ? first_period_ : 0);
+  hooks().begin(list_, *this);
   if (hooks_->idle()) return nullptr;
   pass.attend(*hooks_);
   return hooks_.get();

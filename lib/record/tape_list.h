@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <reel/tensor.h>
@@ -168,13 +169,9 @@ class TapeList {
     std::uint32_t slot;
     Location where;
     bool truncated;
-    const void* tape;      // the tape that asked; null: all that were open
-    std::uint32_t period;  // in which that was
+    const void* tape;  // the tape that asked; null: any
 
-    /// `first_period`: of the tape; 0: it has been open since before the list was cleared.
-    bool belongs_to(const void* which, std::uint32_t first_period) const {
-      return tape ? tape == which : first_period == 0 || static_cast<std::int32_t>(period - first_period) >= 0;
-    }
+    bool belongs_to(const void* which) const { return !tape || tape == which; }
   };
   void trace(const Trace& trace) { traces_.push_back(trace); }
   /// Records that a hook of a tape sees the calls of an op, so that batch_map runs each by itself.
@@ -183,6 +180,8 @@ class TapeList {
     return !hooked_ops_.empty() && std::ranges::find(hooked_ops_, op, &HookedOp::name) != hooked_ops_.end();
   }
   const std::vector<Trace>& traces() const { return traces_; }
+  /// Returns the former traces.
+  std::vector<Trace> exchange_traces(std::vector<Trace> traces) { return std::exchange(traces_, std::move(traces)); }
   /// The list's id and its epoch in one number.
   std::uint64_t epoch() const { return epoch_; }
   static constexpr std::uint64_t list_id(std::uint64_t epoch) { return epoch >> 32; }

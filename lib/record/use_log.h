@@ -28,8 +28,6 @@ class UseLog {
 
   /// Begins the period of a tape, and returns it.
   std::uint32_t begin_period();
-  /// The number of the present period.
-  std::uint32_t period() const { return period_; }
   /// Forgets all uses and begins a new period.
   void restart() noexcept;
 
