@@ -305,13 +305,13 @@ void replace_storage(Body& body, const Body& other) noexcept {
 void destroy(Body* body) noexcept {
   Context* context = current_context;
   Heap* heap = context ? context->heap : nullptr;
-  if (Heap::owner_of(body) == heap && !body->leaf) [[likely]] {
+  if (Heap::owner_of(body) == heap) [[likely]] {
     Storage* storage = body->storage;
     // The common cases, made by this thread: without views, and a view.
     if (body->marks & Body::single_block) {
       if (storage->references.unique()) [[likely]]
         return heap->free_own(body);
-    } else if (storage && storage->block() != body) {
+    } else if (storage && !body->leaf && storage->block() != body) {
       if (storage->references.release()) free_last_elements(storage, heap);
       return Heap::free_apart(body, heap);
     }
