@@ -46,7 +46,7 @@ std::uint64_t hash_of(std::span<const std::uint64_t> words) {
   return hash;
 }
 
-// Fills what follows from a call's words.
+// Fills the sizes of the results, and whether they are too large to be joined.
 void describe_results(CallForm& form, const Call& call) {
   form.attributes.assign(call.attribute_bytes.begin(), call.attribute_bytes.end());
   std::size_t numbers = 0;
@@ -82,7 +82,7 @@ void describe_results(CallForm& form, const Call& call) {
   form.large = !form.joining.own_rows && most > most_elements_of_group;
 }
 
-// Fills what calls of the form are expected to gain by being joined.
+// Fills the expected gains of a form's calls from being joined.
 void expect_gains(CallForm& form, const Call& call, std::size_t together, double cost_factor) {
   std::int64_t weights = 0;
   bool looks_up = call.op.shares_weight && call.op.accepts_elements;

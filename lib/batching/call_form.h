@@ -24,7 +24,7 @@ struct CallBucket;
 struct CallKind {
   std::vector<std::uint64_t> key;
   Joining joining;
-  std::uint32_t number = 0;  // among the kinds, from 1 on
+  std::uint32_t number = 0;  // its index among the kinds, from 1 on
   /// The gain from delaying calls of this kind, and those that use their results: see `gains`.
   std::int64_t balance = first_balance;
   static constexpr std::int64_t first_balance = 10'000;
@@ -36,8 +36,8 @@ struct CallKind {
   std::vector<AtDepth> at_depth;
 };
 
-/// Calls that are equal but for the elements of their operands, and what follows from that. Their results' sizes and their
-/// attributes are kept here once for all of them.
+/// The form of calls that differ in the elements of their operands only: how they are joined, the sizes of their results and
+/// their attributes, kept once for all of them.
 struct CallForm {
   std::vector<std::uint64_t> words;
   Joining joining;
@@ -134,7 +134,8 @@ class CallForms : Immovable {
     CallKind* found = form.kinds[tracked];
     return found ? *found : find_kind(call, form, tracked);
   }
-  /// The kind of a number; some other for 0, and for the number of another scheduler's, as a tensor has whose call has failed.
+  /// The kind with an index; a placeholder for 0 and for an index of another scheduler, which a tensor keeps after its call
+  /// has failed.
   CallKind& kind(std::uint32_t number) {
     return number == 0 || number > by_number_.size() ? none_ : *by_number_[number - 1];
   }

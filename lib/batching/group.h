@@ -39,7 +39,7 @@ class Group {
   bool is_shared(std::size_t i) const { return has_input(joining_.shared, i); }
   bool is_single(std::size_t i) const { return !stacked() && has_input(joining_.single, i); }
   bool is_common(std::size_t i) const;
-  // Where the rows of each call begin, and their end; and the same as attributes of `batch` and `unbatch`.
+  // The first row of each call and the end of the last one, and the attributes of `batch` and `unbatch` that divide rows there.
   struct Rows {
     std::vector<std::int64_t> starts, division;
   };

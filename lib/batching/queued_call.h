@@ -25,8 +25,8 @@ struct QueuedCall {
   bool is_pending() const { return !context; }
 };
 
-/// In place of a version a pending tensor has this mark: the depth of the call that computes it, and the number of the kind of call
-/// from which it came about, 0 if that is too large. Of two, the greater one has the greater depth.
+/// The mark that a pending tensor stores in its `slot_version`: the depth of the call that computes it, and the index of the
+/// kind of call that began its chain, 0 if the index is too large. Marks are ordered by depth.
 struct PendingMark {
   static constexpr int kind_bits = 19;
   std::uint32_t bits = 0;

@@ -169,8 +169,8 @@ void Scheduler::run(Call& call) {
       tapes_->is_hooked(call.op.name))
     return run_alone(call, Alone::op);
   if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(call, Alone::waited);
-  // Where a listener makes calls wait, those that use the results of groups would have had pending operands. What a launch on a
-  // device costs, a group of any op saves.
+  // A listener makes calls wait; without it the results of groups would be pending here. On a device each group saves the cost
+  // of launching kernels.
   bool may_run_at_once =
       !joins_all() && call.input(0).device == cpu && std::ranges::none_of(call.inputs, [&](const Tensor* input) {
         return input->body().marks & (context.listener ? Body::pending | Body::grouped : Body::pending);

@@ -111,7 +111,7 @@ struct Context {
   WaitListener* wait_listener = nullptr;
   // Ops that are called with the stack below this address take the dispatcher's slow path.
   std::uintptr_t slow_below = 0;
-  // The same where only an interceptor observes ops. It sees calls that may share a weight on any stack.
+  // The value of `slow_below` while only an interceptor observes ops. Calls that may share a weight reach it on any stack.
   std::uintptr_t intercepted_below = UINTPTR_MAX;
   std::uint32_t backward_passes = 0;  // the number of tapes that differentiate
   std::uint32_t scope_changes = 0;    // the `Scopes::changes` that the settings of this context contain
