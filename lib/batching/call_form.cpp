@@ -4,7 +4,6 @@
 #include <span>
 
 #include "group.h"
-#include "group_costs.h"
 #include "queued_call.h"
 
 namespace reel::detail {
@@ -16,12 +15,12 @@ constexpr std::int64_t most_elements_of_group = 1 << 15;
 // Calls are joined if they agree in op, attributes, dtypes, shapes without the joined axis, and in whether and where they are
 // recorded.
 template <class Word>
-void each_word_of_kind(const Call& call, const CallForm& form, bool tracked, Word word) {
+void each_word_of_kind(const Call& call, const Context& context, const CallForm& form, bool tracked, Word word) {
   const Joining& joining = form.joining;
   word(reinterpret_cast<std::uintptr_t>(&call.op));
   word(static_cast<std::uint64_t>(joining.by) | joining.shared << 8 | joining.single << 16 | joining.broadcasts << 24 |
-       tracked << 25 | form.recording << 26 | call.specs.size() << 28 | call.inputs.size() << 32);
-  word(static_cast<std::uint64_t>(form.scope_id) << 32 | call.attribute_bytes.size());
+       tracked << 25 | context.has(Context::recording) << 26 | call.specs.size() << 28 | call.inputs.size() << 32);
+  word(static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size());
   auto always = [&](std::uint64_t number) { return word(number), true; };
   each_of_attributes(call, always);
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -69,8 +68,9 @@ void describe_results(CallForm& form, const Call& call) {
     spec.like = spec.order = nullptr;
     next += 2 * spec.rank;
     form.counts.push_back(count);
-    if (!(form.joining.dropped_outputs >> j & 1)) form.bytes += static_cast<std::size_t>(count) * size_of(spec.dtype);
-    if (!(form.joining.dropped_outputs >> j & 1)) most = std::max(most, count);
+    if (form.joining.dropped_outputs >> j & 1) continue;
+    form.bytes += static_cast<std::size_t>(count) * size_of(spec.dtype);
+    most = std::max(most, count);
   }
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     std::int64_t count = call.input(static_cast<int>(i)).numel;
@@ -83,51 +83,53 @@ void describe_results(CallForm& form, const Call& call) {
 }
 
 // Fills the expected gains of a form's calls from being joined.
-void expect_gains(CallForm& form, const Call& call, std::size_t together, double cost_factor) {
-  std::int64_t weights = 0;
+void expect_gains(CallForm& form, const Call& call, const GroupExpectation& expected) {
   bool looks_up = call.op.shares_weight && call.op.accepts_elements;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i)
-    if (const Body& x = call.input(static_cast<int>(i));
-        call.op.shares_weight && !looks_up && has_input(form.joining.shared, i))
-      weights += x.numel * static_cast<std::int64_t>(size_of(x.dtype));
+  std::int64_t weights = 0;
+  if (call.op.shares_weight && !looks_up)
+    for (std::size_t i = 0; i < call.inputs.size(); ++i)
+      if (has_input(form.joining.shared, i)) weights += element_bytes(call.input(static_cast<int>(i)));
   // A sequence reads its weights at each step.
   if (form.joining.own_rows) weights *= call.input(0).dims[0];
   for (bool tracked : {false, true}) {
-    GroupCosts costs = costs_of(tracked, cost_factor);
-    form.gains[tracked] = gain_of(costs, weights, together);
-    form.pays[tracked] = looks_up ? leads(costs, together) : weights >= least_weight(costs, together);
+    form.gains[tracked] = expected.gain(tracked, weights);
+    form.pays[tracked] = looks_up ? expected.lookup_pays(tracked) : expected.pays(tracked, weights);
   }
 }
 
 }  // namespace
 
-[[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context, std::size_t together,
-                                                 double cost_factor) {
+[[gnu::noinline]] CallForm& CallForms::find_form(const Call& call, const Context& context,
+                                                 const GroupExpectation& expected) {
   words_.clear();
-  each_word_of_form(call, context, together, [&](std::uint64_t word) { return words_.push_back(word), true; });
+  each_word_of_form(call, context, expected.together(),
+                    [&](std::uint64_t word) { return words_.push_back(word), true; });
   std::vector<std::unique_ptr<CallForm>>& alike = forms_[hash_of(words_)];
   for (const std::unique_ptr<CallForm>& form : alike)
     if (form->words == words_) return *form;
   auto made = std::make_unique<CallForm>();
   made->joining = joining_of(call);
   describe_results(*made, call);
-  expect_gains(*made, call, together, cost_factor);
+  expect_gains(*made, call, expected);
   made->words = words_;
-  made->scope_id = context.scope_id;
-  made->recording = context.has(Context::recording);
   return *alike.emplace_back(std::move(made));
 }
 
-[[gnu::noinline]] CallKind& CallForms::find_kind(const Call& call, CallForm& form, bool is_tracked) {
+[[gnu::noinline]] CallKind& CallForms::find_kind(const Call& call, const Context& context, CallForm& form,
+                                                 bool is_tracked) {
   words_.clear();
-  each_word_of_kind(call, form, is_tracked, [&](std::uint64_t word) { words_.push_back(word); });
+  each_word_of_kind(call, context, form, is_tracked, [&](std::uint64_t word) { words_.push_back(word); });
   std::vector<std::unique_ptr<CallKind>>& alike = kinds_[hash_of(words_)];
   for (const std::unique_ptr<CallKind>& kind : alike)
     if (kind->key == words_) return *(form.kinds[is_tracked] = kind.get());
   CallKind*& numbered = by_number_.emplace_back(nullptr);
-  alike.push_back(std::make_unique<CallKind>(CallKind{.key = words_, .joining = form.joining, .at_depth = {}}));
+  alike.push_back(std::make_unique<CallKind>(CallKind{.key = words_,
+                                                      .joining = form.joining,
+                                                      .number = static_cast<std::uint32_t>(by_number_.size()),
+                                                      .scope_id = context.scope_id,
+                                                      .recording = context.has(Context::recording),
+                                                      .at_depth = {}}));
   numbered = form.kinds[is_tracked] = alike.back().get();
-  numbered->number = static_cast<std::uint32_t>(by_number_.size());
   return *numbered;
 }
 

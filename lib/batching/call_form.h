@@ -15,6 +15,7 @@
 
 #include "../core/context.h"
 #include "../core/op.h"
+#include "group_expectation.h"
 
 namespace reel::detail {
 
@@ -24,7 +25,9 @@ struct CallBucket;
 struct CallKind {
   std::vector<std::uint64_t> key;
   Joining joining;
-  std::uint32_t number = 0;  // its index among the kinds, from 1 on
+  std::uint32_t number = 0;    // its index among the kinds, from 1 on
+  std::uint32_t scope_id = 0;  // of the calls' contexts
+  bool recording = false;      // of the calls' contexts
   /// The gain from delaying calls of this kind, and those that use their results: see `gains`.
   std::int64_t balance = first_balance;
   static constexpr std::int64_t first_balance = 10'000;
@@ -42,8 +45,6 @@ struct CallForm {
   std::vector<std::uint64_t> words;
   Joining joining;
   bool large = false;
-  std::uint32_t scope_id = 0;  // of the context
-  bool recording = false;      // of the context
   std::vector<std::byte> attributes;
   std::vector<OutputSpec> specs;
   std::vector<std::int64_t> sizes;      // sizes and strides of each result
@@ -115,8 +116,7 @@ template <class Word>
 class CallForms : Immovable {
  public:
   /// The form of a call that has operands, found by its line or else by its words. Throws: std::bad_alloc.
-  /// `together`: how many calls may be made in parallel. `cost_factor`: of groups.
-  CallForm& form_of(const Call& call, const Context& context, std::size_t together, double cost_factor) {
+  CallForm& form_of(const Call& call, const Context& context, const GroupExpectation& expected) {
     // A line may call an op with several forms.
     const Body& last = call.inputs.back()->body();
     std::uint64_t site =
@@ -125,14 +125,14 @@ class CallForms : Immovable {
          static_cast<std::uint64_t>(last.numel * 8 + last.rank) << 40) *
         0x9E3779B97F4A7C15u;
     CallForm*& recent = by_site_[site >> 54];
-    if (!recent || !matches(*recent, call, context, together)) [[unlikely]]
-      recent = &find_form(call, context, together, cost_factor);
+    if (!recent || !matches(*recent, call, context, expected.together())) [[unlikely]]
+      recent = &find_form(call, context, expected);
     return *recent;
   }
   /// `tracked`: a tape tracks an operand. Throws: std::bad_alloc.
-  CallKind& kind_of(const Call& call, CallForm& form, bool tracked) {
+  CallKind& kind_of(const Call& call, const Context& context, CallForm& form, bool tracked) {
     CallKind* found = form.kinds[tracked];
-    return found ? *found : find_kind(call, form, tracked);
+    return found ? *found : find_kind(call, context, form, tracked);
   }
   /// The kind with an index; a placeholder for 0 and for an index of another scheduler, which a tensor keeps after its call
   /// has failed.
@@ -145,8 +145,8 @@ class CallForms : Immovable {
     const std::uint64_t* next = form.words.data();
     return each_word_of_form(call, context, together, [&next](std::uint64_t word) { return *next++ == word; });
   }
-  CallForm& find_form(const Call& call, const Context& context, std::size_t together, double cost_factor);
-  CallKind& find_kind(const Call& call, CallForm& form, bool tracked);
+  CallForm& find_form(const Call& call, const Context& context, const GroupExpectation& expected);
+  CallKind& find_kind(const Call& call, const Context& context, CallForm& form, bool tracked);
   template <class T>
   using ByHash = std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<T>>>;
 

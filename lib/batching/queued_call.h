@@ -19,8 +19,6 @@ struct QueuedCall {
   std::uint64_t root_start = 0;     // distinguishes the root from later tasks of its object
   ReportBuilder* report = nullptr;  // that counts it
   std::uint32_t example = 0;        // of the outermost batch_map
-  std::uint32_t scope_id = 0;       // of the context
-  bool recording = false;           // of the context
 
   bool is_pending() const { return !context; }
 };
@@ -41,6 +39,9 @@ struct PendingMark {
 
 /// Returns true if the elements of an operand are computed later.
 inline bool is_pending(const Tensor* x) { return (x->body().marks & Body::pending) != 0; }
+
+/// The size of a tensor's elements in bytes.
+inline std::int64_t element_bytes(const Body& x) { return x.numel * static_cast<std::int64_t>(size_of(x.dtype)); }
 
 /// Returns true if a set of inputs, as in `Joining`, has input i.
 inline bool has_input(std::uint8_t set, std::size_t i) { return i < 8 && set >> i & 1; }

@@ -192,7 +192,7 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
     task.index = index;
     task.example = family.parent ? family.parent->example : index;
     task.root = family.parent ? family.parent->root : &task;
-    task.together = family.together;
+    task.expected = family.expected;
     task.delayed_in = 0;
     task.start = ++starts_;
     task.report = family.report;
@@ -265,7 +265,9 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
     under_way_ = std::min(limit, count);
   }
   family.report = report;
-  family.together = current_ ? std::min(most_tasks, current_->together * std::min(limit, count)) : under_way_;
+  std::size_t together =
+      current_ ? std::min(most_tasks, current_->expected.together() * std::min(limit, count)) : under_way_;
+  family.expected = GroupExpectation(together, cost_factor_);
   reports_ |= report != nullptr;
   unstarted_ += count;
   std::size_t started = 0;
@@ -312,7 +314,7 @@ void Scheduler::run_both(IndexedFunction functions) {
   Family family;
   family.parent = &task;
   family.report = task.report;
-  family.together = task.together;
+  family.expected = task.expected;
   start(family, task.context, second, functions, 1);
   try {
     functions.call(functions.function, 0);

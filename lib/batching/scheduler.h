@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <exception>
 #include <memory>
 #include <span>
@@ -34,8 +33,8 @@ struct Family {
   std::size_t active = 0;
   bool awaited = false;  // the parent is suspended until a task ends
   std::exception_ptr error;
-  std::size_t together = 0;  // see Task
-  std::size_t failed = 0;    // the index of the task whose error it is
+  GroupExpectation expected{};  // see Task
+  std::size_t failed = 0;       // the index of the task whose error it is
   ReportBuilder* report = nullptr;
 };
 
@@ -60,10 +59,9 @@ struct Task {
   // The root's: the last filling of the queue with pending results of the example, their number and bytes.
   std::uint64_t delayed_in = 0;
   std::size_t delayed_calls = 0, delayed_bytes = 0;
-  std::size_t together =
-      0;  // the calls that may be made in parallel: one in each example, or in those of an inner batch
-  std::uint64_t start = 0;   // counts the starts of tasks
-  std::exception_ptr error;  // of a call that has run later, or of verification: thrown at its next op or wait
+  GroupExpectation expected{};  // one call in each example, or in those of an inner batch, may be made in parallel
+  std::uint64_t start = 0;      // counts the starts of tasks
+  std::exception_ptr error;     // of a call that has run later, or of verification: thrown at its next op or wait
   ReportBuilder* report = nullptr;
   Errand* errand = nullptr;  // to be run before it is resumed
   Task* next_ready = nullptr;
@@ -127,10 +125,10 @@ class Scheduler final : public Interceptor, Immovable {
   void run_bucket(const CallBucket& bucket);
   std::size_t drop_without_operands(std::span<QueuedCall*> calls) noexcept;
   /// Runs calls that Group::choose has chosen.
-  void run_chosen(std::span<QueuedCall* const> calls, const Joining& joining);
-  void run_pending_alone(QueuedCall& one);
+  void run_chosen(std::span<QueuedCall* const> calls, const CallKind& kind);
+  void run_pending_alone(QueuedCall& one, const CallKind& kind);
   /// Prepares the context in which groups run for calls like this one.
-  void enter_groups(const QueuedCall& one);
+  void enter_groups(const QueuedCall& one, const CallKind& kind);
   /// Keeps the error of a call for the task that has made it, or of its example if the task has ended.
   void fail_later(const QueuedCall& one, std::exception_ptr error) noexcept;
   bool makes_pending(const Call& call, const Context& context) const;
@@ -174,9 +172,6 @@ class Scheduler final : public Interceptor, Immovable {
   Tensor nothing_;              // its storage stands for that of pending tensors
   Family* outermost_ = nullptr;
   std::size_t under_way_ = 0;  // the most examples of the outermost batch_map at a time
-  std::size_t together_ = 0;   // for which `least_weights_` are
-  std::array<std::int64_t, 2>
-      least_weights_{};  // bytes that must be shared for a gain, while nothing is recorded and else
   std::uint64_t starts_ = 0;
   bool any_failed_ = false;  // an operand may be pending for ever
   JoinedParts joined_before_;

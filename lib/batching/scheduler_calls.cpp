@@ -11,7 +11,6 @@
 #include "../ops/few.h"
 #include "../record/origin.h"
 #include "../record/tape_list.h"
-#include "group_costs.h"
 #include "group_listener.h"
 
 // A task's calls: whether they run at once, wait or have pending results, and what waits for these.
@@ -57,8 +56,6 @@ bool is_not_delayed(const Call& call, bool runs_again) {
   return call.inputs.size() == 1 && x.requires_grad;
 }
 
-bool is_weight_view(const Call& call) { return call.specs.empty() && call.input(0).requires_grad; }
-
 // The operands of a call that waits: the caller's handles may be assigned meanwhile, by what the example shares with others.
 class HeldInputs : Immovable {
  public:
@@ -82,8 +79,6 @@ QueuedCall& made_by(Task& task, QueuedCall& queued) {
   queued.root_start = task.root->start;
   queued.report = task.report;
   queued.example = static_cast<std::uint32_t>(task.example);
-  queued.scope_id = task.context.scope_id;
-  queued.recording = task.context.has(Context::recording);
   return queued;
 }
 
@@ -100,7 +95,7 @@ bool Scheduler::makes_pending(const Call& call, const Context& context) const {
 void Scheduler::make_outputs(Call& call, const CallForm& form, PendingMark mark, bool tracked) {
   Context& context = current_->context;
   std::uint8_t marks = Body::pending, floating_marks = marks;
-  if (tracked && form.recording && call.op.gradient) floating_marks |= Body::to_track;
+  if (tracked && context.has(Context::recording) && call.op.gradient) floating_marks |= Body::to_track;
   if (form.specs.empty()) call.op.forward(call);
   for (std::size_t j = 0; j < call.outputs.size(); ++j) {
     if (!form.specs.empty()) {
@@ -135,20 +130,14 @@ void Scheduler::intercept(Task& task) noexcept {
 }
 
 bool Scheduler::runs_at_once(const Call& call, const Context& context) {
-  if (std::size_t together = current_->together; together_ != together) {
-    together_ = together;
-    least_weights_ = {least_weight(costs_of(false, cost_factor_), together),
-                      least_weight(costs_of(true, cost_factor_), together)};
-  }
+  const GroupExpectation& expected = current_->expected;
   bool recording = context.has(Context::recording) || runs_again_;
   // A view of a parameter is to be one view for all examples, because products by several would not be joined.
-  if (!call.op.shares_weight && !(recording && is_weight_view(call))) return true;
+  if (!call.op.shares_weight && !(recording && call.views_parameter())) return true;
   if (call.op.run_joined) return false;
-  if (call.op.accepts_elements) return !recording || !leads(costs_of(true, cost_factor_), together_);
-  return std::ranges::all_of(call.inputs, [&](const Tensor* input) {
-    const Body& x = input->body();
-    return x.numel * static_cast<std::int64_t>(size_of(x.dtype)) < least_weights_[recording];
-  });
+  if (call.op.accepts_elements) return !expected.lookup_pays(recording);
+  return std::ranges::none_of(
+      call.inputs, [&](const Tensor* input) { return expected.pays(recording, element_bytes(input->body())); });
 }
 
 void Scheduler::run(Call& call) {
@@ -176,16 +165,16 @@ void Scheduler::run(Call& call) {
         return input->body().marks & (context.listener ? Body::pending | Body::grouped : Body::pending);
       });
   if (may_run_at_once && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
-  CallForm& form = forms_.form_of(call, context, task.together, cost_factor_);
+  CallForm& form = forms_.form_of(call, context, task.expected);
   if (form.joining.by == Joining::By::none || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
   // A listener would see outputs that it has not.
   if (form.joining.own_rows && context.listener) return run_alone(call, Alone::op);
-  if (form.large && !is_weight_view(call)) return run_alone(call, Alone::large);
+  if (form.large && !call.views_parameter()) return run_alone(call, Alone::large);
   OperandSummary operands(call, *context.tapes, runs_again_);
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
-  CallKind& kind = forms_.kind_of(call, form, operands.tracked && !runs_again_);
-  bool recorded = (operands.tracked && form.recording) || runs_again_;
-  bool pays = is_weight_view(call) || (form.pays[recorded] && kind.balance >= 0);
+  CallKind& kind = forms_.kind_of(call, context, form, operands.tracked && !runs_again_);
+  bool recorded = (operands.tracked && context.has(Context::recording)) || runs_again_;
+  bool pays = call.views_parameter() || (form.pays[recorded] && kind.balance >= 0);
   if (may_run_at_once && !pays) return run_here(call, Alone::cheaper);
   CallKind& first = operands.mark.depth() > 0 ? forms_.kind(operands.mark.kind()) : kind;
   first.balance = std::min(first.balance + form.gains[recorded], 10 * CallKind::first_balance);

@@ -83,11 +83,11 @@ void Scheduler::report_group(std::span<QueuedCall* const> calls) noexcept try {
 } catch (const std::bad_alloc&) {  // without memory the examples go on, uncounted
 }
 
-void Scheduler::enter_groups(const QueuedCall& one) {
+void Scheduler::enter_groups(const QueuedCall& one, const CallKind& kind) {
   groups_.parent = one.context ? one.context : outer_;
   groups_.set(Context::autocasting, false);
-  groups_.set(Context::recording, one.recording);
-  groups_.scope_id = one.scope_id;
+  groups_.set(Context::recording, kind.recording);
+  groups_.scope_id = kind.scope_id;
   groups_.caller = one.call.where;
   groups_.module_call = one.context ? one.context->module_call : nullptr;
   groups_.notes = one.context ? one.context->notes : nullptr;
@@ -113,7 +113,7 @@ void Scheduler::run_bucket(const CallBucket& bucket) {
   if (any_failed_) left = left.first(drop_without_operands(left));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
-    run_chosen(left.first(count), bucket.kind->joining);
+    run_chosen(left.first(count), *bucket.kind);
     left = left.subspan(count);
   }
 }
@@ -138,12 +138,12 @@ std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexc
   return static_cast<std::size_t>(end - calls.begin());
 }
 
-void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const Joining& joining) {
+void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const CallKind& kind) {
   bool ran = false;
   if (calls.size() > 1) {
-    enter_groups(*calls[0]);
+    enter_groups(*calls[0], kind);
     try {
-      Group(groups_, calls, joining, joined_before_).run();
+      Group(groups_, calls, kind.joining, joined_before_).run();
       ran = true;
     } catch (...) {
       // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.
@@ -151,7 +151,7 @@ void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const Joining& jo
     if (ran && options_.verify) {
       groups_.listener = nullptr;
       groups_.set(Context::intercepted, false);
-      verify(calls, joining);
+      verify(calls, kind.joining);
     }
   }
   if (ran && reports_) report_group(calls);
@@ -160,13 +160,13 @@ void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const Joining& jo
       one->task->runs_alone = !ran;
       make_ready(*one->task);
     } else if (!ran) {
-      run_pending_alone(*one);
+      run_pending_alone(*one, kind);
     }
   }
 }
 
-void Scheduler::run_pending_alone(QueuedCall& one) try {
-  enter_groups(one);
+void Scheduler::run_pending_alone(QueuedCall& one, const CallKind& kind) try {
+  enter_groups(one, kind);
   FlagScope own(groups_, Context::grouped, false);
   if (one.report) one.report->count_alone(one.call, one.call.where, Alone::waited);
   const Call& given = one.call;

@@ -132,6 +132,8 @@ struct Call {
   }
   const Body& input(int i) const { return inputs[i]->body(); }
   const Body& output(int i = 0) const { return outputs[i].body(); }
+  /// Returns true if the call makes views of a parameter.
+  bool views_parameter() const { return specs.empty() && !inputs.empty() && input(0).requires_grad; }
   /// Returns true if both calls have the same op and attributes.
   bool same_kind(const Call& other) const {
     return &op == &other.op && attribute_bytes.size() == other.attribute_bytes.size() &&

@@ -70,18 +70,14 @@ void check_not_replaced(const Context& context, const Call& call) {
   run_or_intercept(context, call);
 }
 
-// An interceptor sees these calls also where others pass it by.
-bool may_use_weight(const Call& call) {
-  return call.op.shares_weight || (call.specs.empty() && !call.inputs.empty() && call.input(0).requires_grad);
-}
-
 }  // namespace
 
 void run_and_record(Call& call) { run_and_record(context(), call); }
 
 void invoke(Call& call) try {
   Context& context = detail::context();
-  if (context.takes_slow_path() || (context.interceptor && may_use_weight(call))) [[unlikely]]
+  if (context.takes_slow_path() || (context.interceptor && (call.op.shares_weight || call.views_parameter())))
+      [[unlikely]]
     return run_slow_path(context, call);
   run(context, call);
   if ((context.flags & (Context::recording | Context::on_device)) == 0) return;

@@ -165,6 +165,29 @@ TEST_CASE("two calls by different parameters are not stacked, which would copy t
   CHECK(counts_of(report, "sum").grouped == 2);
 }
 
+TEST_CASE("lookups begin chains of enough examples while a tape records, and run at once otherwise") {
+  GroupCost cost(1);
+  Tensor table = randn({20, 300}).requires_grad(), W = randn({300, 300}).requires_grad();
+  auto grouped = [&](int count, bool records) {
+    BatchReport report;
+    auto run = [&] {
+      batch_map(numbers(count), [&](int i) { return matmul(embedding(table, tensor({std::int64_t(i % 20)})), W); },
+                {.report = &report});
+    };
+    if (records) {
+      Tape tape;
+      run();
+    } else {
+      NoRecord pause;
+      run();
+    }
+    return counts_of(report, "embedding").grouped;
+  };
+  CHECK(grouped(32, true) == 32);
+  CHECK(grouped(8, true) == 0);
+  CHECK(grouped(32, false) == 0);
+}
+
 TEST_CASE("products by one view of a parameter that each example takes are joined while a tape records") {
   GroupCost cost(1);
   Tensor W = randn({300, 300}).requires_grad();
