@@ -21,21 +21,6 @@
 namespace reel::detail {
 namespace {
 
-// The calls of a bucket were made one by one, between others: their memory, and that of their operands, is fetched together.
-void prefetch_operands(std::span<QueuedCall* const> calls) {
-  constexpr std::size_t ahead = 8;
-  auto fetch = [](const void* from) { __builtin_prefetch(from, 1); };
-  for (std::size_t k = 0; k < calls.size() + ahead; ++k) {
-    if (k < calls.size())
-      for (std::size_t line = 0; line < 4; ++line) fetch(reinterpret_cast<const char*>(calls[k]) + line * 64);
-    if (k < ahead) continue;
-    const Call& call = calls[k - ahead]->call;
-    for (const Tensor* input : call.inputs) fetch(&input->body());
-    for (const Tensor& output : call.outputs)
-      if (output.defined()) fetch(&output.body());
-  }
-}
-
 // A tensor whose call has failed stays pending, which is an error for whatever reads its elements. They are NaN, or −1, for ops,
 // and need no memory: all of them are one.
 void poison(Body& body) noexcept {
@@ -109,7 +94,6 @@ void Scheduler::run_queue() {
 
 void Scheduler::run_bucket(const CallBucket& bucket) {
   std::span<QueuedCall*> left(bucket.calls, bucket.count);
-  prefetch_operands(left);
   if (any_failed_) left = left.first(drop_without_operands(left));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
