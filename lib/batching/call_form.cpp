@@ -47,7 +47,7 @@ std::uint64_t hash_of(std::span<const std::uint64_t> words) {
 
 // Fills the sizes of the results, and whether they are too large to be joined.
 void describe_results(CallForm& form, const Call& call) {
-  form.attributes.assign(call.attribute_bytes.begin(), call.attribute_bytes.end());
+  if (!call.op.own_attributes) form.attributes.assign(call.attribute_bytes.begin(), call.attribute_bytes.end());
   std::size_t numbers = 0;
   for (const OutputSpec& spec : call.specs) numbers += 2 * static_cast<std::size_t>(spec.rank);
   form.sizes.resize(numbers + 4);  // four are copied at once
@@ -62,8 +62,7 @@ void describe_results(CallForm& form, const Call& call) {
       next[spec.rank + i] = count;
       overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
     }
-    // The op itself refuses what is larger than any memory.
-    if (overflow || count > most_elements) form.joining = {};
+    form.at_once |= overflow || count > most_elements || spec.order;
     spec.dims = next;
     spec.like = spec.order = nullptr;
     next += 2 * spec.rank;
@@ -79,7 +78,8 @@ void describe_results(CallForm& form, const Call& call) {
     if (!has_input(form.joining.shared, i)) most = std::max(most, count);
   }
   // The steps of several sequences run together, so that their number does not matter.
-  form.large = !form.joining.own_rows && most > most_elements_of_group;
+  form.large = !(form.joining.own_rows && call.op.shares_weight) && most > most_elements_of_group;
+  if (form.large && !call.views_parameter()) form.joining = {};
 }
 
 // Fills the expected gains of a form's calls from being joined.
@@ -128,6 +128,7 @@ void expect_gains(CallForm& form, const Call& call, const GroupExpectation& expe
                                                       .number = static_cast<std::uint32_t>(by_number_.size()),
                                                       .scope_id = context.scope_id,
                                                       .recording = context.has(Context::recording),
+                                                      .large = form.large,
                                                       .at_depth = {}}));
   numbered = form.kinds[is_tracked] = alike.back().get();
   return *numbered;

@@ -28,6 +28,7 @@ struct CallKind {
   std::uint32_t number = 0;    // its index among the kinds, from 1 on
   std::uint32_t scope_id = 0;  // of the calls' contexts
   bool recording = false;      // of the calls' contexts
+  bool large = false;          // why they are not joined: see CallForm
   /// The gain from delaying calls of this kind, and those that use their results: see `gains`.
   std::int64_t balance = first_balance;
   static constexpr std::int64_t first_balance = 10'000;
@@ -44,8 +45,9 @@ struct CallKind {
 struct CallForm {
   std::vector<std::uint64_t> words;
   Joining joining;
-  bool large = false;
-  std::vector<std::byte> attributes;
+  bool large = false;    // an operand or a result is, which groups would not make faster
+  bool at_once = false;  // its results cannot be pending: they are not row-major, or too large for any memory
+  std::vector<std::byte> attributes;  // of no op with `own_attributes`
   std::vector<OutputSpec> specs;
   std::vector<std::int64_t> sizes;      // sizes and strides of each result
   std::vector<std::int64_t> counts;     // of each result's elements
@@ -80,6 +82,7 @@ template <class Word>
 
 template <class Word>
 [[gnu::always_inline]] inline bool each_of_attributes(const Call& call, Word word) {
+  if (call.op.own_attributes) return true;
   for (std::size_t at = 0; at < call.attribute_bytes.size(); at += 8) {
     std::uint64_t part = 0;
     std::memcpy(&part, call.attribute_bytes.data() + at, std::min<std::size_t>(8, call.attribute_bytes.size() - at));
@@ -93,7 +96,7 @@ template <class Word>
 [[gnu::always_inline]] inline bool each_word_of_form(const Call& call, const Context& context, std::size_t together,
                                                      Word word) {
   if (!word(reinterpret_cast<std::uintptr_t>(&call.op))) return false;
-  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | together << 2 |
+  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | together << 3 | call.views_parameter() << 2 |
             (context.flags & Context::recording) << 1 | batch_invariant()))
     return false;
   if (!word(call.attribute_bytes.size() << 40 | call.specs.size() << 20 | call.inputs.size())) return false;

@@ -31,15 +31,21 @@ class CallQueue : Immovable {
   /// A call at a call site, which owns copies of its operands and outputs until `clear`. Throws: std::bad_alloc.
   QueuedCall& keep(const Call& call, const CallForm& form, const Location& call_site) {
     std::size_t inputs = call.inputs.size(), outputs = call.outputs.size();
-    std::size_t bytes = sizeof(Kept) + (inputs + outputs) * sizeof(Tensor) + inputs * sizeof(const Tensor*);
+    std::span<const std::byte> attributes = call.op.own_attributes ? call.attribute_bytes : form.attributes;
+    std::size_t own_bytes = call.op.own_attributes ? attributes.size() : 0;
+    std::size_t bytes = sizeof(Kept) + (inputs + outputs) * sizeof(Tensor) + inputs * sizeof(const Tensor*) + own_bytes;
     auto* place = static_cast<Kept*>(arena_.allocate(bytes));
     auto* held = reinterpret_cast<Tensor*>(place + 1);
     auto* pointers = reinterpret_cast<const Tensor**>(held + inputs + outputs);
     for (std::size_t i = 0; i < inputs; ++i) pointers[i] = new (held + i) Tensor(*call.inputs[i]);
     for (std::size_t j = 0; j < outputs; ++j) new (held + inputs + j) Tensor(call.outputs[j]);
-    new (place) Kept{{{call.op, {pointers, inputs}, form.attributes, form.specs, {held + inputs, outputs}, call_site}},
-                     last_kept_,
-                     held};
+    if (own_bytes > 0) {
+      auto* own = reinterpret_cast<std::byte*>(pointers + inputs);
+      std::copy_n(attributes.data(), own_bytes, own);
+      attributes = {own, own_bytes};
+    }
+    new (place) Kept{
+        {{call.op, {pointers, inputs}, attributes, form.specs, {held + inputs, outputs}, call_site}}, last_kept_, held};
     last_kept_ = place;
     return place->queued;
   }

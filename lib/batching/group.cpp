@@ -112,6 +112,7 @@ Joining joining_of(const Call& call) {
 }
 
 std::size_t Group::choose(const TapeList& tapes, std::span<QueuedCall*> calls, const Joining& joining) {
+  if (joining.by == Joining::By::none) return 1;
   if (calls.size() < 2) return calls.size();
   const Call& first = calls[0]->call;
   if (is_view(first)) {
@@ -350,12 +351,21 @@ void Group::run() {
   std::span<const std::byte> attributes = first_.attribute_bytes;
   if (joining_.own_rows) {
     Call call{first_.op, inputs, attributes, {}, made, first_.where};
-    first_.op.run_joined(call, rows_.starts);
+    first_.op.run_joined(call, rows_of_inputs(0).starts, rows_.starts);
     record_uses();
     return fill_outputs(made);
   }
   std::vector<std::byte> changed;
-  if (stacked() && joining_.attributes) {
+  if (first_.op.own_attributes) {
+    for (std::size_t k = 0; k < calls_.size(); ++k) {
+      std::span<const std::byte> own = calls_[k]->call.attribute_bytes;
+      std::size_t start = changed.size();
+      changed.insert(changed.end(), own.begin(), own.end());
+      std::int64_t rows = rows_.starts[k + 1] - rows_.starts[k];
+      std::memcpy(changed.data() + start, &rows, sizeof rows);
+    }
+    attributes = changed;
+  } else if (stacked() && joining_.attributes) {
     changed.assign(attributes.begin(), attributes.end());
     joining_.attributes(changed, static_cast<std::int64_t>(calls_.size()));
     attributes = changed;

@@ -166,11 +166,15 @@ void Scheduler::run(Call& call) {
       });
   if (may_run_at_once && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
   CallForm& form = forms_.form_of(call, context, task.expected);
-  if (form.joining.by == Joining::By::none || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
+  bool never_joined = form.joining.by == Joining::By::none;
+  if (form.at_once || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
   // A listener would see outputs that it has not.
   if (form.joining.own_rows && context.listener) return run_alone(call, Alone::op);
-  if (form.large && !call.views_parameter()) return run_alone(call, Alone::large);
   OperandSummary operands(call, *context.tapes, runs_again_);
+  bool waits = operands.any_unsafe || !makes_pending(call, context);
+  // Whatever has no operand to wait for runs at once.
+  if (never_joined && (operands.mark.depth() == 0 || waits))
+    return run_alone(call, form.large ? Alone::large : Alone::op);
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
   CallKind& kind = forms_.kind_of(call, context, form, operands.tracked && !runs_again_);
   bool recorded = (operands.tracked && context.has(Context::recording)) || runs_again_;
@@ -179,7 +183,7 @@ void Scheduler::run(Call& call) {
   CallKind& first = operands.mark.depth() > 0 ? forms_.kind(operands.mark.kind()) : kind;
   first.balance = std::min(first.balance + form.gains[recorded], 10 * CallKind::first_balance);
   PendingMark mark(operands.mark.depth() + 1, first.number);
-  if (operands.any_unsafe || !makes_pending(call, context)) return run_suspended(call, kind, mark);
+  if (waits) return run_suspended(call, kind, mark);
   delay(call, form, kind, mark, operands.tracked);
 }
 

@@ -152,7 +152,11 @@ void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const CallKind& k
 void Scheduler::run_pending_alone(QueuedCall& one, const CallKind& kind) try {
   enter_groups(one, kind);
   FlagScope own(groups_, Context::grouped, false);
-  if (one.report) one.report->count_alone(one.call, one.call.where, Alone::waited);
+  if (one.report) {
+    bool never_joined = kind.joining.by == Joining::By::none;
+    one.report->count_alone(one.call, one.call.where,
+                            never_joined ? (kind.large ? Alone::large : Alone::op) : Alone::waited);
+  }
   const Call& given = one.call;
   Few<Tensor> made(given.outputs.size());
   Call call{given.op, given.inputs, given.attribute_bytes, given.specs, {made.begin(), made.size()}, one.call.where};

@@ -80,9 +80,13 @@ struct OpInfo {
   Precision precision = Precision::promoted;
   /// How this call can be joined with others of its kind; `by_elements` for elementwise ops. Null: every call runs alone.
   Joining (*joining)(const Call& call) = nullptr;
-  /// Runs calls that are joined by rows of their own numbers, with any ops: fills the outputs that are not dropped. `starts`:
-  /// where the rows of each call begin in input 0, and their end.
-  void (*run_joined)(Call& joined, std::span<const std::int64_t> starts) = nullptr;
+  /// Runs calls that are joined by rows of their own numbers, with any ops: fills the outputs that are not dropped. `starts`
+  /// and `result_starts`: where the rows of each call begin in input 0 and in output 0, and their end.
+  void (*run_joined)(Call& joined, std::span<const std::int64_t> starts,
+                     std::span<const std::int64_t> result_starts) = nullptr;
+  /// Calls that differ in their attributes are joined. The attributes of the joined call are those of all the calls, in order.
+  /// Each begins with the number of the call's rows as std::int64_t; 0: all, in a call by itself.
+  bool own_attributes = false;
   /// Calls may have a weight in common, which a joined call reads once, or a table.
   bool shares_weight = false;
   /// Returns true if no element of the operands makes `forward` throw, false also for pending ones. Null: none ever does.
@@ -129,6 +133,11 @@ struct Call {
   const T& attributes() const {
     assert(attribute_bytes.size() == sizeof(T));
     return *reinterpret_cast<const T*>(attribute_bytes.data());
+  }
+  /// The attributes of each of the calls that are joined here, for an op with `own_attributes`.
+  template <Attributes T>
+  std::span<const T> attributes_of_calls() const {
+    return {reinterpret_cast<const T*>(attribute_bytes.data()), attribute_bytes.size() / sizeof(T)};
   }
   const Body& input(int i) const { return inputs[i]->body(); }
   const Body& output(int i = 0) const { return outputs[i].body(); }

@@ -18,6 +18,8 @@ Joining by_elements(const Call& call) {
   return {.by = Joining::By::stacked, .broadcasts = true};
 }
 
+Joining runs_alone(const Call&) { return {}; }
+
 bool is_elementwise(const OpInfo& op) { return op.joining == by_elements; }
 
 }  // namespace reel::detail

@@ -2,6 +2,9 @@
 #include <reel/reel.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "catch.h"
@@ -123,6 +126,62 @@ TEST_CASE("recurrent layers, convolutions, attention and batch norms run within 
     results.push_back(all);
     return results;
   });
+}
+
+TEST_CASE("dropout, sums of segments and batch norms in evaluation run for all examples, with the bits of each") {
+  manual_seed(21);
+  Tensor W = (draw({6, 6}) * 0.5).requires_grad(), weight = draw({6}).requires_grad(), bias = draw({6}).requires_grad();
+  Tensor mean = draw({6}), variance = square(draw({6})) + 0.5;
+  std::vector<Tensor> inputs;
+  for (std::int64_t count : {4, 7, 2, 5}) inputs.push_back(draw({count, 6}));
+  auto example = [&](const Tensor& x) {
+    std::vector<std::int64_t> ids;
+    for (std::int64_t i = 0; i < x.size(0); ++i) ids.push_back(i % 3);
+    Tensor h = dropout(matmul(x, W), {.probability = 0.3});
+    Tensor sums = segment_sum(h, tensor(ids), 3 + x.size(0) % 2);
+    return batch_norm(dropout(sums, {.probability = 0.1}), weight, bias, mean, variance);
+  };
+  std::map<std::string, std::int64_t> groups;
+  for (bool records : {true, false}) {
+    std::vector<double> expected;
+    for (bool immediate : {true, false}) {
+      manual_seed(22);
+      BatchReport report;
+      std::optional<Tape> tape;
+      if (records) tape.emplace();
+      Tensor all = concat(batch_map(inputs, example, {.immediate = immediate, .report = &report}), 0);
+      std::vector<double> found = all.to_vector<double>();
+      if (immediate) expected = found;
+      CHECK(found == expected);
+      for (const BatchedLine& line : report.lines) groups[std::string(line.op)] += line.groups;
+    }
+  }
+  CHECK(groups["dropout"] == 4);
+  CHECK(groups["segment_sum"] == 2);
+  CHECK(groups["batch_norm_evaluation"] == 3);
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape tape;
+    Tensor all = concat(batch_map(inputs, example, options), 0);
+    std::vector<Tensor> results = tape.gradient(sum(square(all)), std::vector{W, weight, bias});
+    results.push_back(all);
+    return results;
+  });
+}
+
+TEST_CASE("a segment that is out of range is the error of its example, whose neighbours are right") {
+  Tensor W = draw({6, 6});
+  auto example = [&](int i) {
+    Tensor x = matmul(draw({3, 6}), W);
+    Tensor ids = tensor({0, i == 2 ? 4 : 1, 1});
+    try {
+      return segment_sum(x, ids, 2);
+    } catch (const IndexError& error) {
+      CHECK(i == 2);
+      CHECK_THAT(error.what(), contains("segment 4 is out of range for 2 segments"));
+      return segment_sum(x, to(ids, i64) * 0, 2);
+    }
+  };
+  check_as_immediate([&](const BatchOptions& options) { return batch_map(numbers(5), example, options); });
 }
 
 static std::vector<double> numbers_of(const Tensor& x) { return to(x, f64).to_vector<double>(); }

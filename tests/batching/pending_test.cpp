@@ -301,6 +301,32 @@ TEST_CASE("everything has run when batch_map returns") {
   }
 }
 
+TEST_CASE("calls that run alone have pending results, and their examples go on") {
+  Tensor w = draw({3, 3}), long_row = draw({1, 40'000});
+  std::vector<std::string_view> alone{"copy", "expand", "index_add", "mul"};
+  BatchReport report;
+  int tanh_line = 0;
+  auto example = [&](int i) {
+    Tensor total;
+    for (int k = 0; k < 3; ++k) {
+      Tensor x = matmul(row(i + k), w), y = copy(x) + expand(slice(x, 1, 0, 1), {2, 3});
+      y = index_add(y, 1, tensor({0, 2}), slice(x, 1, 0, 2));
+      Tensor wide = slice(slice(x, 1, 0, 1) * long_row, 1, 0, 3);
+      tanh_line = __LINE__ + 1;
+      Tensor one = tanh(y + wide);
+      total = total.defined() ? total + one : one;
+    }
+    return total;
+  };
+  std::vector<Tensor> found = batch_map(numbers(4), example, {.report = &report}), expected;
+  for (int i : numbers(4)) expected.push_back(example(i));
+  check_close(found, expected, 0);
+  for (const BatchedLine& line : report.lines) {
+    if (line.op == "tanh" && line.where.line == tanh_line) CHECK(line.groups == 1);
+    if (std::ranges::find(alone, line.op) != alone.end()) CHECK(line.alone_by_op + line.alone_large == 12);
+  }
+}
+
 TEST_CASE("subtrees of one example are joined without both") {
   Tensor w = draw({3, 3});
   std::function<Tensor(int, int)> tree = [&](int depth, int i) -> Tensor {

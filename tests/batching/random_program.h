@@ -34,6 +34,7 @@ struct Parameters {
                filters = draw({2, 1, 3}).requires_grad();
   reel::RecurrentWeights gru{draw({width, 3 * width}).requires_grad(), draw({width, 3 * width}).requires_grad(),
                              draw({4 * width}).requires_grad()};
+  reel::Tensor mean = draw({width}), variance = 0.5 + reel::square(draw({width}));  // running statistics
 
   std::vector<reel::Tensor> all() const { return {W, wide, bias, table, gates, filters, gru.W_x, gru.W_h, gru.bias}; }
 };

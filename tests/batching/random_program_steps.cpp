@@ -53,7 +53,7 @@ void Run::step(std::uint64_t choice) {
 }
 
 void Run::plain(std::uint64_t choice) {
-  std::uint64_t kind = choice % 28;
+  std::uint64_t kind = choice % 30;
   const Tensor m = matrix(choice >> 8), n = matrix(choice >> 16), v = vector(choice >> 24);
   switch (kind) {
     case 0: return add(tanh(matmul(m, p_.W)));
@@ -98,6 +98,14 @@ void Run::plain(std::uint64_t choice) {
       bool two = choice >> 16 & 1;
       Tensor y = gru(reshape(m, {-1, 1, width}), {}, std::span(weights, two ? 2 : 1), {.bidirectional = two}).output;
       return add(reshape(slice(y, 2, 0, width), {-1, width}) * 0.9);
+    }
+    case 27: return add(dropout(batch_norm(m, p_.bias, p_.bias, p_.mean, p_.variance), {.probability = 0.2}) * 0.5);
+    case 28: {
+      std::vector<std::int64_t> ids;
+      auto segments = static_cast<std::int64_t>(1 + (choice >> 16) % 3);
+      for (std::int64_t i = 0; i < m.size(0); ++i) ids.push_back((i * 5 + 1) % segments);
+      Tensor sums = segment_sum(m, tensor(ids), segments), one = expand(slice(sums, 0, 0, 1), {segments, width});
+      return add(tanh(index_add(copy(sums), 1, tensor({1, 0}), slice(one, 1, 0, 2))));
     }
     default: return add(where(m > 0, m, 0.1 * n));
   }

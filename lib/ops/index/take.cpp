@@ -8,6 +8,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../operand.h"
 #include "../registry.h"
 #include "attributes.h"
@@ -122,6 +123,8 @@ constexpr OpInfo index_add_op{
           if (g.wants(in_source)) g.accumulate(in_source, take(g.output(), g.saved_input(in_index), axis_of(g)));
         },
     .saves_input_for = {0, inputs({2})},
+    .joining = runs_alone,
+    .accepts_elements = [](const Call& call) { return accepts_index(call.input(0), call.input(1), axis_of(call)); },
 };
 
 Tensor index_add(const Arg& x, int axis, const Arg& index, const Arg& source) {
@@ -145,6 +148,23 @@ Tensor index_add(const Arg& x, int axis, const Arg& index, const Arg& source) {
 
 // segment_sum: y_s = Σ x_n over n in segment s;  dx = d taken at the segments
 
+namespace {
+
+// The segments of each call follow those of the one before.
+void run_joined_sums(Call& joined, std::span<const std::int64_t> starts, std::span<const std::int64_t> result_starts) {
+  std::vector<std::int64_t> ids = to(*joined.inputs[1], DType::i64).to_vector<std::int64_t>();
+  for (std::size_t k = 0; k + 1 < starts.size(); ++k)
+    for (std::int64_t i = starts[k]; i < starts[k + 1]; ++i) {
+      std::int64_t& id = ids[static_cast<std::size_t>(i)];
+      if (id < 0 || id >= result_starts[k + 1] - result_starts[k])
+        throw InternalError("segment_sum: a segment is out of range");
+      id += result_starts[k];
+    }
+  joined.outputs[0] = segment_sum(*joined.inputs[0], tensor(ids), result_starts.back());
+}
+
+}  // namespace
+
 constexpr OpInfo segment_sum_op{
     .name = "segment_sum",
     .forward =
@@ -158,6 +178,12 @@ constexpr OpInfo segment_sum_op{
         },
     .gradient = [](Gradient& g) { g.accumulate(0, take(g.output(), g.saved_input(1), 0)); },
     .saves_input_for = {0, inputs({0})},
+    .joining = [](const Call& call) -> Joining {
+      if (call.input(0).device != cpu || call.specs[0].dims[0] == 0) return {};
+      return {.by = Joining::By::rows, .own_rows = true};
+    },
+    .run_joined = run_joined_sums,
+    .accepts_elements = [](const Call& call) { return are_classes(call.input(1), call.specs[0].dims[0]); },
 };
 
 Tensor segment_sum(const Arg& x, const Arg& segment_ids, std::int64_t segments) {

@@ -59,6 +59,14 @@ Tensor folded(const Tensor& x) {
 Tensor mean_by_channel(const Tensor& x) { return mean(x, {0, 2}, {.keepdims = true}); }
 Tensor at_channels(const Tensor& x) { return unsqueeze(x, 1); }
 
+// Statistics as the kernels read them, converted within the op so that its calls share the tensor.
+Tensor in_double(const Tensor& statistics, const Call& call) {
+  if (statistics.dtype() == DType::f64 && statistics.is_contiguous()) return statistics;
+  Tensor made = allocate(context(), {statistics.shape(), DType::f64, statistics.device()}, call.op.name, call.where);
+  kernels(made.device()).copy(made.body(), statistics.body());
+  return made;
+}
+
 }  // namespace
 
 // y = x̂ w + b, x̂ = (x − mean) / √(variance + ε) of each channel's elements;
@@ -102,8 +110,9 @@ constexpr OpInfo batch_norm_evaluation_op{
     .name = "batch_norm_evaluation",
     .forward =
         [](Call& call) {
+          Tensor mean = in_double(*call.inputs[3], call), variance = in_double(*call.inputs[4], call);
           kernels(call.output().device)
-              .normalise->channels(call.output(), call.input(3), call.input(4), call.input(0), call.input(1),
+              .normalise->channels(call.output(), mean.body(), variance.body(), call.input(0), call.input(1),
                                    call.input(2), call.attributes<ChannelForm>());
         },
     .gradient =
@@ -127,6 +136,9 @@ constexpr OpInfo batch_norm_evaluation_op{
     .saves_input_for = {inputs({0, 1, 2, 3, 4}), inputs({0, 1, 2, 3, 4}), 0, inputs({0, 1, 2, 3, 4}),
                         inputs({0, 1, 2, 3, 4})},
     .precision = Precision::full,
+    .joining = [](const Call&) -> Joining {
+      return {.by = Joining::By::rows, .shared = inputs({1, 2, 3, 4})};
+    },
     .internal = true,
 };
 
@@ -173,8 +185,11 @@ Tensor train(const Arg& x, const Tensor& batch, const Tensor& w, const Tensor& b
 
 Tensor evaluate(const Arg& x, const Tensor& batch, const Tensor& w, const Tensor& b, const Arg& running_mean,
                 const Arg& running_variance, const BatchNormOptions& options) {
-  auto in_double = [](const Arg& running) { return contiguous_if_needed(to_if_needed(*running.tensor(), DType::f64)); };
-  Tensor mean = in_double(running_mean), variance = in_double(running_variance);
+  // A tape keeps a copy, because training overwrites the statistics.
+  auto kept = [recording = context().has(Context::recording)](const Arg& running) {
+    return recording ? contiguous_if_needed(to_if_needed(*running.tensor(), DType::f64)) : *running.tensor();
+  };
+  Tensor mean = kept(running_mean), variance = kept(running_variance);
   ChannelForm form{options.epsilon, false};
   return invoke(batch_norm_evaluation_op, {&batch, &w, &b, &mean, &variance}, {batch.body(), batch.dtype()},
                 x.location(), bytes_of(form));

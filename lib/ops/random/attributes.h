@@ -9,8 +9,9 @@
 
 namespace reel::detail {
 
-/// The random numbers of a draw, and the probability of `bernoulli` or `dropout`.
+/// The random numbers of a draw, and the probability of `bernoulli` or `dropout`. See `OpInfo::own_attributes` for `rows`.
 struct DrawAttributes {
+  std::int64_t rows;
   std::uint64_t seed, call;
   FloatBits probability;
   RandomCall random_call() const { return {seed, call}; }

@@ -10,6 +10,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../operand.h"
 #include "../registry.h"
 #include "attributes.h"
@@ -22,7 +23,38 @@ namespace {
 
 DrawAttributes draw_from(Generator* generator, double probability = 0) {
   Generator& source = generator ? *generator : default_generator();
-  return {source.seed(), source.next_call(), probability};
+  return {0, source.seed(), source.next_call(), probability};
+}
+
+// Calls draw(attributes, y, x) with the rows of y and x of each call that is joined here.
+template <class Draw>
+void for_each_call(const Call& call, Draw draw) {
+  auto calls = call.attributes_of_calls<DrawAttributes>();
+  View y = call.output(), x = call.input(0);
+  if (calls.size() == 1) return draw(calls[0], y, x);
+  std::int64_t y_dims[max_rank], x_dims[max_rank];
+  bool divided = x.rank == y.rank;  // a number that all the calls have in common has no rows
+  auto take_rows = [](View& view, std::int64_t* dims, std::int64_t rows) {
+    std::copy_n(view.dims, view.rank, dims);
+    view.numel = view.numel / dims[0] * rows;
+    dims[0] = rows;
+    view.dims = dims;
+  };
+  auto advance = [](View& view, std::int64_t rows) {
+    view.data = view.as<char>() + rows * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
+  };
+  for (const DrawAttributes& one : calls) {
+    take_rows(y, y_dims, one.rows);
+    if (divided) take_rows(x, x_dims, one.rows);
+    draw(one, y, x);
+    advance(y, one.rows);
+    if (divided) advance(x, one.rows);
+  }
+}
+
+// Joined calls are not joined again.
+Joining joining_of_draw(const Call& call) {
+  return call.attributes_of_calls<DrawAttributes>().size() == 1 ? by_elements(call) : Joining{};
 }
 
 template <void (*KernelTable::*kernel)(const View& out, RandomCall call)>
@@ -78,11 +110,16 @@ constexpr OpInfo bernoulli_op{
     .name = "bernoulli",
     .forward =
         [](Call& call) {
-          double bad;
-          if (!kernels(call.output().device)
-                   .bernoulli(call.output(), call.input(0), call.attributes<DrawAttributes>().random_call(), bad))
-            fail<Error>("bernoulli", call.where, "the probability {} lies outside [0, 1]", bad);
+          const KernelTable& table = kernels(call.output().device);
+          for_each_call(call, [&](const DrawAttributes& draw, const View& y, const View& p) {
+            double bad;
+            if (!table.bernoulli(y, p, draw.random_call(), bad))
+              fail<Error>("bernoulli", call.where, "the probability {} lies outside [0, 1]", bad);
+          });
         },
+    .joining = joining_of_draw,
+    .own_attributes = true,
+    .accepts_elements = [](const Call&) { return false; },
 };
 
 Tensor flags(const Tensor& p, const OutputSpec& spec, DType dtype, Generator* generator, Location where) {
@@ -161,14 +198,18 @@ constexpr OpInfo dropout_op{
     .name = "dropout",
     .forward =
         [](Call& call) {
-          const auto& draw = call.attributes<DrawAttributes>();
-          kernels(call.output().device).dropout(call.output(), call.input(0), draw.probability, draw.random_call());
+          const KernelTable& table = kernels(call.output().device);
+          for_each_call(call, [&](const DrawAttributes& draw, const View& y, const View& x) {
+            table.dropout(y, x, draw.probability, draw.random_call());
+          });
         },
     .gradient =
         [](Gradient& g) {
           const Tensor& d = g.output();
           g.accumulate(0, invoke(*g.op(), {&d}, {d.body(), d.dtype()}, g.where(), g.attribute_bytes()));
         },
+    .joining = joining_of_draw,
+    .own_attributes = true,
 };
 
 Tensor dropout(const Arg& x, DropoutOptions options) {

@@ -87,6 +87,7 @@ constexpr OpInfo diagonal_op{
         },
     .gradient =
         [](Gradient& g) { g.accumulate(0, on_diagonal(g.output(), g.attributes<DiagonalAttributes>(), g.where())); },
+    .joining = runs_alone,
 };
 
 // diagonal matrix: y = zeros with x on a diagonal;  dx = d's diagonal

@@ -7,6 +7,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../index/places.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "attributes.h"
 
@@ -52,7 +53,8 @@ constexpr OpInfo copy_op{
     .name = "copy",
     .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(0)); },
     .gradient = [](Gradient& g) { g.accumulate(0, g.output()); },
-    // Never joined: a copy is often made to be overwritten, so it must not share its elements with those of other calls.
+    // A copy is often made to be overwritten, so it must not share its elements with those of other calls.
+    .joining = runs_alone,
 };
 
 Tensor copy(const Arg& x) {
@@ -225,6 +227,7 @@ constexpr OpInfo expand_op{
           call.outputs[0] = view_of(*call.inputs[0], shape, strides, 0, call.where);
         },
     .gradient = [](Gradient& g) { g.accumulate(0, g.output()); },  // the backward pass sums broadcast axes
+    .joining = runs_alone,
 };
 
 Tensor expand(const Arg& x, const Shape& shape) {
