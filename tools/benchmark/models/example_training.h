@@ -8,22 +8,37 @@
 
 namespace reel_bench {
 
-/// A training step on examples: Net::loss(example, options) is the loss of one.
-template <class Net, class Example>
-Work train_examples(std::vector<Example> examples, const reel::BatchOptions& options) {
+/// A training step: total_loss(net, examples) is the sum of their losses.
+template <class Net, class Example, class TotalLoss>
+Work train(std::vector<Example> examples, TotalLoss total_loss) {
   reel::manual_seed(examples_seed);
   auto net = std::make_shared<Net>();
   auto sgd = std::make_shared<reel::optim::SGD>(net->parameters(), reel::optim::SGDOptions{.learning_rate = 1e-4});
   auto shared = std::make_shared<std::vector<Example>>(std::move(examples));
   return [=] {
     reel::Tape tape;
-    auto loss = [&](const Example& one) { return net->loss(one, options); };
-    reel::Tensor total = reel::sum(reel::stack(reel::batch_map(*shared, loss, options)));
+    reel::Tensor total = total_loss(*net, *shared);
     tape.backward(total);
     sgd->step();
     sgd->zero_grad();
     return static_cast<double>(total.item());
   };
+}
+
+/// A training step on examples: Net::loss(example, options) is the loss of one.
+template <class Net, class Example>
+Work train_examples(std::vector<Example> examples, const reel::BatchOptions& options) {
+  return train<Net>(std::move(examples), [options](const Net& net, const std::vector<Example>& all) {
+    auto loss = [&](const Example& one) { return net.loss(one, options); };
+    return reel::sum(reel::stack(reel::batch_map(all, loss, options)));
+  });
+}
+
+/// The training step that is batched by hand: Net::loss_of_all(examples) is the sum of their losses.
+template <class Net, class Example>
+Work train_by_hand(std::vector<Example> examples) {
+  return train<Net>(std::move(examples),
+                    [](const Net& net, const std::vector<Example>& all) { return net.loss_of_all(all); });
 }
 
 /// A vector of random class numbers.

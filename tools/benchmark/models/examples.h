@@ -13,25 +13,20 @@ inline constexpr std::uint64_t examples_seed = 2017;
 /// A training step written for one example, called for each of a minibatch by `batch_map` with the given options.
 struct ExampleWorkload {
   std::string name;
-  int examples;  ///< in a minibatch
   Work (*make)(const reel::BatchOptions& options);
+  Work (*by_hand)();  ///< the same training step, batched by hand
+  double share;       ///< of its speed, the goal
 };
 
-// DyNet's workloads. The tagger's sizes are those of its dynet-benchmark, the others' are of that order.
-// Source: Neubig, Goldberg and Dyer, On-the-fly operation batching in dynamic computation graphs (2017).
-
 inline constexpr int sentence_count = 64;
-/// A BiLSTM over words, each an embedding beside a BiLSTM over its characters; a class for each word.
-Work char_tagger(const reel::BatchOptions& options);
-/// A BiLSTM over a sentence, and an LSTM that attends to it and writes another.
-Work attention(const reel::BatchOptions& options);
-/// A parser of shifts and reductions: which one is next, is read from the net's scores of the stack's top.
-Work arc_standard(const reel::BatchOptions& options);
-/// Chains of 5 to 60 layers, each one of four.
-Work random_chains(const reel::BatchOptions& options);
-
-/// The workloads that gain from groups.
+/// The workloads that gain from groups, DyNet's among them. The tagger's sizes are those of its dynet-benchmark, the others'
+/// are of that order.
+/// Source: Neubig, Goldberg and Dyer, On-the-fly operation batching in dynamic computation graphs (2017).
 std::vector<ExampleWorkload> grouped_workloads();
+/// Parts of it: taggers and translation; a parser, chains and a lattice.
+std::vector<ExampleWorkload> sentence_workloads();
+std::vector<ExampleWorkload> parser_workloads();
+ExampleWorkload lattice_workload();
 
 inline constexpr int large_examples = 4;
 /// The training step of `mlp`, on examples of 64 rows each.

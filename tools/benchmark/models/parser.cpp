@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "drawn.h"
 #include "example_training.h"
 
@@ -22,6 +24,10 @@ struct Parser : nn::Module {
   nn::Linear compose{*this, "compose", 2 * word_size, word_size};
   nn::Linear inner{*this, "inner", 3 * word_size, mlp_size}, outer{*this, "outer", mlp_size, action_count};
 
+  static std::int64_t allowed(std::int64_t action, std::size_t stack_size, bool buffer_is_empty) {
+    if (stack_size < 2) action = shift;
+    return action == shift && buffer_is_empty ? left_arc : action;
+  }
   Tensor loss(const ToParse& sentence, const BatchOptions&) const {
     std::vector<Tensor> buffer, stack, losses;  // the buffer's next word is its last
     LSTMState state = reader.initial_state(1);
@@ -37,8 +43,7 @@ struct Parser : nn::Module {
       Tensor scores = outer(tanh(inner(seen)));
       losses.push_back(cross_entropy(scores, tensor({correct}), {.reduction = LossReduction::sum}));
       auto action = argmax(scores).item<std::int64_t>();
-      if (stack.size() < 2) action = shift;
-      if (action == shift && buffer.empty()) action = left_arc;
+      action = allowed(action, stack.size(), buffer.empty());
       if (action == shift) {
         stack.push_back(buffer.back());
         buffer.pop_back();
@@ -49,6 +54,64 @@ struct Parser : nn::Module {
       }
     }
     return sum(reel::stack(losses));
+  }
+
+  // A step of all parsers at a time.
+  struct State {
+    const ToParse* sentence;
+    std::vector<Tensor> buffer, stack;  // rows
+    Tensor from_top(const std::vector<Tensor>& all, std::size_t i, const Tensor& nothing) const {
+      return i < all.size() ? all[all.size() - 1 - i] : nothing;
+    }
+  };
+  Tensor loss_of_all(const std::vector<ToParse>& all) const {
+    std::vector<std::int64_t> read, labels;
+    nn::Packed inputs;
+    for (const ToParse& one : all) {
+      read.insert(read.end(), one.words.rbegin(), one.words.rend());
+      inputs.lengths.push_back(std::ssize(one.words));
+    }
+    inputs.elements = words(tensor(read));
+    Tensor lengths = tensor(inputs.lengths);
+    std::vector<Tensor> rows =
+        split(nn::pack(lstm(inputs.padded(), {}, reader.weights(), {.lengths = lengths}).output, lengths).elements, 1);
+    std::vector<State> states;
+    for (auto row = rows.begin(); const ToParse& one : all) {
+      states.push_back({&one, {row, row + std::ssize(one.words)}, {}});
+      row += std::ssize(one.words);
+    }
+    std::vector<Tensor> scores;
+    for (std::size_t step = 0;; ++step) {
+      std::erase_if(states, [&](const State& one) { return step == one.sentence->correct.size(); });
+      if (states.empty()) break;
+      std::vector<Tensor> seen;
+      for (const State& one : states) {
+        seen.insert(seen.end(), {one.from_top(one.stack, 1, nothing), one.from_top(one.stack, 0, nothing),
+                                 one.from_top(one.buffer, 0, nothing)});
+        labels.push_back(one.sentence->correct[step]);
+      }
+      scores.push_back(outer(tanh(inner(reshape(concat(seen), {-1, 3 * word_size})))));
+      std::vector<std::int64_t> actions = argmax(scores.back(), 1).to_vector<std::int64_t>();
+      std::vector<Tensor> parts;
+      std::vector<State*> composing;
+      for (std::size_t i = 0; i < states.size(); ++i) {
+        auto& [sentence, buffer, stack] = states[i];
+        std::int64_t action = allowed(actions[i], stack.size(), buffer.empty());
+        if (action == shift) {
+          stack.push_back(buffer.back());
+          buffer.pop_back();
+          continue;
+        }
+        std::size_t top = stack.size() - 1;
+        parts.insert(parts.end(), {stack[top - (action != left_arc)], stack[top - (action == left_arc)]});
+        stack.resize(top - 1);
+        composing.push_back(&states[i]);
+      }
+      if (composing.empty()) continue;
+      std::vector<Tensor> made = split(tanh(compose(reshape(concat(parts), {-1, 2 * word_size}))), 1);
+      for (std::size_t i = 0; i < made.size(); ++i) composing[i]->stack.push_back(made[i]);
+    }
+    return cross_entropy(concat(scores), tensor(labels), {.reduction = LossReduction::sum});
   }
 };
 
@@ -69,11 +132,49 @@ struct Chains : nn::Module {
     for (std::int64_t layer : chain.layers) h = tanh(layers[layer](h));
     return sum(h);
   }
+  // Each step orders the rows by their next layer; those of chains that have ended are left behind.
+  Tensor loss_of_all(const std::vector<Chain>& all) const {
+    Tensor h = expand(input, {std::ssize(all), size});
+    std::vector<std::size_t> chains(all.size());
+    std::iota(chains.begin(), chains.end(), 0);
+    std::vector<Tensor> ends;
+    for (std::size_t step = 0; !chains.empty(); ++step) {
+      std::vector<std::int64_t> rows[5];  // by layer; the last ones have ended
+      std::vector<std::size_t> next[5];
+      for (std::size_t i = 0; i < chains.size(); ++i) {
+        const std::vector<std::int64_t>& own = all[chains[i]].layers;
+        std::size_t layer = step < own.size() ? static_cast<std::size_t>(own[step]) : 4;
+        rows[layer].push_back(static_cast<std::int64_t>(i));
+        next[layer].push_back(chains[i]);
+      }
+      std::vector<std::int64_t> order;
+      chains.clear();
+      for (std::size_t layer = 0; layer < 5; ++layer) {
+        order.insert(order.end(), rows[layer].begin(), rows[layer].end());
+        if (layer < 4) chains.insert(chains.end(), next[layer].begin(), next[layer].end());
+      }
+      Tensor ordered = take(h, tensor(order), 0);
+      std::vector<Tensor> parts;
+      std::int64_t start = 0;
+      for (std::size_t layer = 0; layer < 5; ++layer) {
+        std::int64_t end = start + std::ssize(rows[layer]);
+        if (end == start) continue;
+        Tensor own = slice(ordered, 0, start, end);
+        if (layer < 4)
+          parts.push_back(layers[layer](own));
+        else
+          ends.push_back(own);
+        start = end;
+      }
+      if (!parts.empty()) h = tanh(concat(parts));
+    }
+    return sum(concat(ends));
+  }
 };
 
 }  // namespace
 
-Work arc_standard(const BatchOptions& options) {
+static std::vector<ToParse> to_parse() {
   Splitmix random(examples_seed);
   std::vector<ToParse> made(sentence_count);
   for (ToParse& one : made) {
@@ -81,23 +182,32 @@ Work arc_standard(const BatchOptions& options) {
     one.words = random_classes(random, vocabulary, length);
     one.correct = random_classes(random, action_count, 2 * length - 1);
   }
-  return train_examples<Parser>(std::move(made), options);
+  return made;
 }
 
-Work random_chains(const BatchOptions& options) {
+static std::vector<Chain> chains() {
   Splitmix random(examples_seed);
   std::vector<Chain> made(sentence_count);
   for (Chain& one : made) one.layers = random_classes(random, 4, 5 + random.next() % 56);
-  return train_examples<Chains>(std::move(made), options);
+  return made;
+}
+
+std::vector<ExampleWorkload> parser_workloads() {
+  return {
+      {"arc-standard parser, actions predicted",
+       [](const BatchOptions& options) { return train_examples<Parser>(to_parse(), options); },
+       [] { return train_by_hand<Parser>(to_parse()); }, 0.7},
+      {"random chains of 5 to 60 layers",
+       [](const BatchOptions& options) { return train_examples<Chains>(chains(), options); },
+       [] { return train_by_hand<Chains>(chains()); }, 0.8},
+  };
 }
 
 std::vector<ExampleWorkload> grouped_workloads() {
-  return {
-      {"BiLSTM tagger, words of characters", sentence_count, char_tagger},
-      {"BiLSTM with attention", sentence_count, attention},
-      {"arc-standard parser, actions predicted", sentence_count, arc_standard},
-      {"random chains of 5 to 60 layers", sentence_count, random_chains},
-  };
+  std::vector<ExampleWorkload> all = sentence_workloads();
+  for (ExampleWorkload& one : parser_workloads()) all.push_back(std::move(one));
+  all.push_back(lattice_workload());
+  return all;
 }
 
 }  // namespace reel_bench

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "drawn.h"
 #include "example_training.h"
@@ -57,6 +59,14 @@ std::vector<Tensor> looked_up(const nn::Embedding& table, const std::vector<std:
   return vectors;
 }
 
+// The elements of all sentences, one after the other.
+template <class Of>
+std::vector<std::int64_t> joined(const std::vector<Sentence>& all, Of of) {
+  std::vector<std::int64_t> made;
+  for (const Sentence& one : all) made.insert(made.end(), (one.*of).begin(), (one.*of).end());
+  return made;
+}
+
 struct BiLSTM : nn::Module {
   nn::LSTMCell forwards, backwards;
 
@@ -66,6 +76,28 @@ struct BiLSTM : nn::Module {
   }
   auto operator()(const std::vector<Tensor>& inputs) const {
     return both([&] { return states(forwards, inputs); }, [&] { return states(backwards, inputs, true); });
+  }
+  /// All sequences at once.
+  LSTMOutput operator()(const nn::Packed& inputs) const {
+    const RecurrentWeights weights[] = {forwards.weights(), backwards.weights()};
+    return lstm(inputs.padded(), {}, weights, {.lengths = tensor(inputs.lengths), .bidirectional = true});
+  }
+};
+
+struct LayerTagger : nn::Module {
+  nn::Embedding words{*this, "words", vocabulary, word_size, by_rows};
+  nn::LSTM reader{*this, "reader", word_size, word_size, {.bidirectional = true}};
+  nn::Linear outer{*this, "outer", 2 * word_size, tags};
+
+  Tensor loss(const Sentence& sentence, const BatchOptions&) const {
+    Tensor read = reader(unsqueeze(words(tensor(sentence.words)), 1)).output;
+    return cross_entropy(outer(squeeze(read, 1)), tensor(sentence.labels), {.reduction = LossReduction::sum});
+  }
+  Tensor loss_of_all(const std::vector<Sentence>& all) const {
+    nn::Packed inputs{words(tensor(joined(all, &Sentence::words))), {}};
+    for (const Sentence& one : all) inputs.lengths.push_back(std::ssize(one.words));
+    return cross_entropy(outer(reader(inputs).output.elements), tensor(joined(all, &Sentence::labels)),
+                         {.reduction = LossReduction::sum});
   }
 };
 
@@ -96,6 +128,21 @@ struct CharTagger : nn::Module {
     }
     return total;
   }
+  Tensor loss_of_all(const std::vector<Sentence>& all) const {
+    std::vector<std::int64_t> spelt, word_lengths, lengths;
+    for (const Sentence& one : all) {
+      lengths.push_back(std::ssize(one.words));
+      for (const Word& word : one.spellings) {
+        spelt.insert(spelt.end(), word.begin(), word.end());
+        word_lengths.push_back(std::ssize(word));
+      }
+    }
+    Tensor ends = speller(nn::Packed{letters(tensor(spelt)), word_lengths}).h_n;
+    Tensor vectors = concat({words(tensor(joined(all, &Sentence::words))), ends(0), ends(1)}, 1);
+    nn::Packed read = nn::pack(reader(nn::Packed{vectors, lengths}).output, tensor(lengths));
+    return cross_entropy(outer(tanh(inner(read.elements))), tensor(joined(all, &Sentence::labels)),
+                         {.reduction = LossReduction::sum});
+  }
 };
 
 struct Attention : nn::Module {
@@ -120,11 +167,53 @@ struct Attention : nn::Module {
     }
     return cross_entropy(concat(scores), tensor(sentence.labels), {.reduction = LossReduction::sum});
   }
+  Tensor loss_of_all(std::vector<Sentence> all) const {
+    // The sentences that are still written are the first rows.
+    std::ranges::stable_sort(all, std::greater(), [](const Sentence& one) { return one.labels.size(); });
+    std::vector<std::int64_t> lengths, previous, labels, rows;
+    for (const Sentence& one : all) lengths.push_back(std::ssize(one.words));
+    for (std::size_t t = 0; t < all[0].labels.size(); ++t) {
+      std::int64_t count = 0;
+      for (; count < std::ssize(all) && t < all[count].labels.size(); ++count) {
+        previous.push_back(t == 0 ? 0 : all[count].labels[t - 1]);
+        labels.push_back(all[count].labels[t]);
+      }
+      rows.push_back(count);
+    }
+    nn::Packed inputs{words(tensor(joined(all, &Sentence::words))), lengths};
+    Tensor read = contiguous(transpose(reader(inputs).output, 0, 1)), keys = contiguous(transpose(read, 1, 2));
+    Tensor ignored = unsqueeze(where(transpose(inputs.mask()), 0.0, -INFINITY), 1);
+    Tensor inputs_written = written(tensor(previous));
+    LSTMState state = writer.initial_state(rows[0]);
+    std::vector<Tensor> shown;
+    std::int64_t start = 0;
+    for (std::int64_t count : rows) {
+      auto first = [=](const Tensor& x) { return slice(x, 0, 0, count); };
+      Tensor h = first(state.h);
+      Tensor weights = softmax(matmul(unsqueeze(h, 1), first(keys)) + first(ignored));
+      Tensor seen = squeeze(matmul(weights, first(read)), 1);
+      state = writer(concat({slice(inputs_written, 0, start, start + count), seen}, 1), {h, first(state.c)});
+      shown.push_back(concat({state.h, seen}, 1));
+      start += count;
+    }
+    return cross_entropy(outer(tanh(inner(concat(shown)))), tensor(labels), {.reduction = LossReduction::sum});
+  }
 };
 
 }  // namespace
 
-Work char_tagger(const BatchOptions& options) { return train_examples<CharTagger>(sentences(tags, false), options); }
-Work attention(const BatchOptions& options) { return train_examples<Attention>(sentences(500, true), options); }
+std::vector<ExampleWorkload> sentence_workloads() {
+  return {
+      {"BiLSTM tagger, nn::LSTM",
+       [](const BatchOptions& options) { return train_examples<LayerTagger>(sentences(tags, false), options); },
+       [] { return train_by_hand<LayerTagger>(sentences(tags, false)); }, 0.75},
+      {"BiLSTM tagger, cells over characters and words",
+       [](const BatchOptions& options) { return train_examples<CharTagger>(sentences(tags, false), options); },
+       [] { return train_by_hand<CharTagger>(sentences(tags, false)); }, 0.7},
+      {"BiLSTM with attention",
+       [](const BatchOptions& options) { return train_examples<Attention>(sentences(500, true), options); },
+       [] { return train_by_hand<Attention>(sentences(500, true)); }, 0.7},
+  };
+}
 
 }  // namespace reel_bench
