@@ -76,13 +76,24 @@ void throw_with_index(const Error& error, const std::string& text) {
 class Counter : public ListenerScope {
  public:
   Counter(Context& context, ReportBuilder& report) : ListenerScope(context), report_(report) {}
+  void starting(const Call& call, Location where) override {
+    ListenerScope::starting(call, where);
+    running_.emplace_back();
+  }
   void finished(const Call& call, Location where) override {
     report_.count_alone(call, where, Alone::waited);
+    report_.count_time(call, where, running_.back().seconds());
+    running_.pop_back();
     pass_on(call, where);
+  }
+  void failed(const Call& call) noexcept override {
+    running_.pop_back();
+    ListenerScope::failed(call);
   }
 
  private:
   ReportBuilder& report_;
+  std::vector<Stopwatch> running_;  // custom ops call others
 };
 
 // While it lives, a report counts the calls of the example in which a batch_map runs.

@@ -29,6 +29,11 @@ void detail::ReportBuilder::count_grouped(const Call& call, Location where, std:
   counts.groups += std::exchange(last_groups_[index], group) != group;
 }
 
+void detail::ReportBuilder::count_time(const Call& call, Location where, double seconds) {
+  if (around_) around_->count_time(call, where, seconds);
+  report_.lines[line(call, where)].seconds += seconds;
+}
+
 std::size_t detail::ReportBuilder::line(const Call& call, Location where) {
   last_groups_.resize(report_.lines.size() + 1);
   std::tuple key{&call.op, where.file, where.line};
@@ -40,7 +45,8 @@ std::size_t detail::ReportBuilder::line(const Call& call, Location where) {
 std::string BatchReport::to_string() const {
   std::size_t width = 4;
   for (const BatchedLine& line : lines) width = std::max(width, reel::to_string(line.where).size());
-  std::string text = fmt::format("{:<{}}  {:<22} {:>9} {:>9}  {}\n", "line", width, "op", "calls", "in group", "alone");
+  std::string text =
+      fmt::format("{:<{}}  {:<22} {:>9} {:>9} {:>9}  {}\n", "line", width, "op", "calls", "in group", "ms", "alone");
   for (const BatchedLine& line : lines) {
     std::string alone;
     auto add = [&](std::int64_t count, const char* why) {
@@ -52,8 +58,8 @@ std::string BatchReport::to_string() const {
     add(line.alone_large, "large");
     add(line.alone_scope, "in an inner scope");
     double mean = line.groups > 0 ? static_cast<double>(line.grouped) / static_cast<double>(line.groups) : 1;
-    text += fmt::format("{:<{}}  {:<22} {:>9} {:>9.1f}  {}\n", reel::to_string(line.where), width, line.op, line.calls,
-                        mean, alone);
+    text += fmt::format("{:<{}}  {:<22} {:>9} {:>9.1f} {:>9.2f}  {}\n", reel::to_string(line.where), width, line.op,
+                        line.calls, mean, line.seconds * 1e3, alone);
   }
   return text;
 }

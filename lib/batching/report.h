@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -14,6 +15,15 @@ namespace reel::detail {
 /// Why a call ran alone.
 enum class Alone : std::uint8_t { op, large, scope, waited, cheaper };
 
+/// Measures the time since it was made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 /// Counts calls by op and line.
 class ReportBuilder {
  public:
@@ -22,6 +32,8 @@ class ReportBuilder {
   void count_alone(const Call& call, Location where, Alone why);
   /// Counts one of the calls of a group. `group`: a number that no other group has.
   void count_grouped(const Call& call, Location where, std::uint64_t group);
+  /// Adds the time that a call has taken.
+  void count_time(const Call& call, Location where, double seconds);
 
  private:
   std::size_t line(const Call& call, Location where);

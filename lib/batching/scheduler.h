@@ -142,7 +142,7 @@ class Scheduler final : public Interceptor, Immovable {
   void run_alone(Call& call, Alone why);
   void run_suspended(Call& call, CallKind& kind, PendingMark mark);
   void delay(Call& call, const CallForm& form, CallKind& kind, PendingMark mark, bool tracked);
-  void report_group(std::span<QueuedCall* const> calls) noexcept;
+  void report_group(std::span<QueuedCall* const> calls, double seconds) noexcept;
   void verify(std::span<QueuedCall* const> calls, const Joining& joining) noexcept;
   /// Throws: Error if the task's stack is nearly full.
   void check_stack(const Task& task, const char* caller, Location where) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "../core/joint_body.h"
@@ -110,10 +111,14 @@ void Scheduler::make_outputs(Call& call, const CallForm& form, PendingMark mark,
 
 void Scheduler::run_here(Call& call, Alone why) {
   Task& task = *current_;
-  if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
+  Location where = task.context.call_site(call.where);
+  if (task.report) task.report->count_alone(call, where, why);
   if (task.context.listener)
     if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
+  std::optional<Stopwatch> time;
+  if (task.report) time.emplace();
   run_with_stack([](void* given) { run_and_record(*static_cast<Call*>(given)); }, &call);
+  if (time) task.report->count_time(call, where, time->seconds());
 }
 
 void Scheduler::run_alone(Call& call, Alone why) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -61,10 +62,13 @@ void Scheduler::fail_later(const QueuedCall& one, std::exception_ptr error) noex
   cancel(*outermost_, one.example);
 }
 
-void Scheduler::report_group(std::span<QueuedCall* const> calls) noexcept try {
+void Scheduler::report_group(std::span<QueuedCall* const> calls, double seconds) noexcept try {
   ++groups_run_;
   for (const QueuedCall* one : calls)
-    if (one->report) one->report->count_grouped(one->call, one->call.where, groups_run_);
+    if (one->report) {
+      one->report->count_grouped(one->call, one->call.where, groups_run_);
+      one->report->count_time(one->call, one->call.where, seconds / static_cast<double>(calls.size()));
+    }
 } catch (const std::bad_alloc&) {  // without memory the examples go on, uncounted
 }
 
@@ -124,6 +128,8 @@ std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexc
 
 void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const CallKind& kind) {
   bool ran = false;
+  std::optional<Stopwatch> time;
+  if (reports_) time.emplace();
   if (calls.size() > 1) {
     enter_groups(*calls[0], kind);
     try {
@@ -132,13 +138,13 @@ void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const CallKind& k
     } catch (...) {
       // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.
     }
+    if (ran && time) report_group(calls, time->seconds());
     if (ran && options_.verify) {
       groups_.listener = nullptr;
       groups_.set(Context::intercepted, false);
       verify(calls, kind.joining);
     }
   }
-  if (ran && reports_) report_group(calls);
   for (QueuedCall* one : calls) {
     if (!one->is_pending()) {
       one->task->runs_alone = !ran;
@@ -160,7 +166,10 @@ void Scheduler::run_pending_alone(QueuedCall& one, const CallKind& kind) try {
   const Call& given = one.call;
   Few<Tensor> made(given.outputs.size());
   Call call{given.op, given.inputs, given.attribute_bytes, given.specs, {made.begin(), made.size()}, one.call.where};
+  std::optional<Stopwatch> time;
+  if (one.report) time.emplace();
   invoke(call);
+  if (time) one.report->count_time(one.call, one.call.where, time->seconds());
   for (std::size_t j = 0; j < made.size(); ++j)
     if (given.outputs[j].defined()) fill_pending(given.outputs[j].body(), made[j].body());
 } catch (const std::bad_alloc&) {

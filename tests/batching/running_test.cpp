@@ -308,6 +308,7 @@ TEST_CASE("the report counts the calls of each line, in groups and alone, with t
     CAPTURE(one.op, one.where.line);
     CHECK(one.calls == one.grouped + one.alone_by_op + one.alone_large + one.alone_scope + one.alone_waited);
     CHECK(one.grouped >= 2 * one.groups);
+    CHECK(one.seconds > 0);
     calls += one.calls;
   }
   CHECK(calls >= 30);

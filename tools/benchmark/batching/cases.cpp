@@ -186,6 +186,44 @@ std::vector<Comparison> grouped_comparisons() {
   return all;
 }
 
+void compare_sizes(Outcome& outcome) {
+  constexpr std::int64_t widths[] = {16, 64, 150, 300};
+  constexpr std::size_t examples[] = {1, 2, 4, 8, 32, 256};
+  constexpr double mean_goal = 0.75, worst_goal = 1.08;
+  fmt::print("\nTraining, time over that of the plain loop, by width and number of examples\n{:<38}{:>6}", "", "width");
+  for (std::size_t count : examples) fmt::print("{:>7}", count);
+  use_threads(1);
+  double logarithms = 0, worst = 0;
+  int cells = 0;
+  for (const SizedWorkload& net : sized_workloads())
+    for (std::int64_t width : widths) {
+      fmt::print("\n{:<38}{:>6}", net.name, width);
+      for (std::size_t count : examples) {
+        Work plain = net.make(width, count, {.immediate = true}), batched = net.make(width, count, {});
+        double expected = plain(), found = batched();
+        outcome.wrong += std::abs(found - expected) > 1e-4 * std::abs(expected);
+        Repeats repeats = repeats_of(plain);
+        Times ratios;
+        for (int round = 0; round < rounds; ++round) {
+          Measured own, other;
+          own.add(time_of(batched, repeats), 1);
+          other.add(time_of(plain, repeats), 1);
+          ratios.push_back(own.fair[0] / other.fair[0]);
+        }
+        double ratio = median(ratios);
+        fmt::print("{:>7.2f}", ratio);
+        std::fflush(stdout);
+        logarithms += std::log(ratio);
+        worst = std::max(worst, ratio);
+        ++cells;
+      }
+    }
+  double mean = std::exp(logarithms / cells);
+  outcome.missed += (mean > mean_goal) + (worst > worst_goal);
+  fmt::print("\ngeometric mean of {} cells {:.3f} (≤ {}), the worst {:.2f} (≤ {})\n", cells, mean, mean_goal, worst,
+             worst_goal);
+}
+
 std::vector<Comparison> ungrouped_comparisons() {
   auto large = [](const std::string& name, Make make) {
     return beside_immediate(name, "examples", large_examples, make, RatioKind::time, 1.05);

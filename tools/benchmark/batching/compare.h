@@ -57,6 +57,9 @@ std::vector<Comparison> grouped_comparisons();
 /// Programs that gain nothing from groups.
 std::vector<Comparison> ungrouped_comparisons();
 
+/// Prints the time of nets of several widths and numbers of examples over that of the plain loop.
+void compare_sizes(Outcome& outcome);
+
 /// Another library's training of the Tree-LSTM by level.
 struct PeerTrees {
   std::string name;

@@ -38,8 +38,13 @@ int main(int argument_count, char** arguments) {
   section("branches", reel_bench::branch_comparisons);
   section("grouped", reel_bench::grouped_comparisons);
   section("ungrouped", reel_bench::ungrouped_comparisons);
+  if (wanted("sizes")) {
+    any = true;
+    compare_sizes(outcome);
+  }
   if (!any) {
-    fmt::print(stderr, "reel_batching_bench: there is no section \"{}\"; there are: trees branches grouped ungrouped\n",
+    fmt::print(stderr,
+               "reel_batching_bench: there is no section \"{}\"; there are: trees branches grouped ungrouped sizes\n",
                filter);
     return 2;
   }

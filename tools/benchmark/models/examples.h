@@ -28,6 +28,13 @@ std::vector<ExampleWorkload> sentence_workloads();
 std::vector<ExampleWorkload> parser_workloads();
 ExampleWorkload lattice_workload();
 
+/// A net of any width, and a training step of some of its examples.
+struct SizedWorkload {
+  std::string name;
+  Work (*make)(std::int64_t width, std::size_t examples, const reel::BatchOptions& options);
+};
+std::vector<SizedWorkload> sized_workloads();
+
 inline constexpr int large_examples = 4;
 /// The training step of `mlp`, on examples of 64 rows each.
 Work mlp_examples(const reel::BatchOptions& options);
