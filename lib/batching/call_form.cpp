@@ -129,7 +129,7 @@ void expect_gains(CallForm& form, const Call& call, const GroupExpectation& expe
                                                       .scope_id = context.scope_id,
                                                       .recording = context.has(Context::recording),
                                                       .large = form.large,
-                                                      .at_depth = {}}));
+                                                      .buckets = {}}));
   numbered = form.kinds[is_tracked] = alike.back().get();
   return *numbered;
 }

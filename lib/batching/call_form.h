@@ -19,7 +19,7 @@
 
 namespace reel::detail {
 
-struct CallBucket;
+struct QueuedCall;
 
 /// A kind of calls: they agree in all that they must have in common to be joined.
 struct CallKind {
@@ -32,12 +32,17 @@ struct CallKind {
   /// The gain from delaying calls of this kind, and those that use their results: see `gains`.
   std::int64_t balance = first_balance;
   static constexpr std::int64_t first_balance = 10'000;
-  /// The calls of this kind in the queue, by depth: valid where `filling` is the queue's.
-  struct AtDepth {
+  /// Calls of one depth in the queue, in the order in which they were made: valid where `filling` is the queue's.
+  struct Bucket {
     std::uint64_t filling = 0;
-    CallBucket* bucket = nullptr;
+    QueuedCall** calls = nullptr;
+    std::uint32_t count = 0, capacity = 0;
   };
-  std::vector<AtDepth> at_depth;
+  std::vector<Bucket> buckets;                // by depth
+  std::uint64_t filling = 0;                  // valid as a bucket:
+  std::uint32_t least_depth = 0, depths = 0;  // no bucket before the one has calls, or from the other on
+  std::uint64_t calls = 0, sum_of_depths = 0;
+  std::uint64_t tried_for = 0;  // the last choice of a kind for which its calls were looked at
 };
 
 /// The form of calls that differ in the elements of their operands only: how they are joined, the sizes of their results and

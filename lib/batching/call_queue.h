@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <reel/detail/immovable.h>
@@ -12,15 +13,7 @@
 
 namespace reel::detail {
 
-/// Calls of one kind and depth, in the order in which they were made.
-struct CallBucket {
-  CallKind* kind;
-  QueuedCall** calls = nullptr;
-  std::uint32_t count = 0, capacity = 0;
-  CallBucket* next = nullptr;  // in the list of its depth
-};
-
-/// The calls that wait to run, by depth and kind. A call's depth is above that of the calls which compute its operands.
+/// The calls that wait to run, by kind and depth. A call's depth is above that of the calls which compute its operands.
 class CallQueue : Immovable {
  public:
   CallQueue() = default;
@@ -59,19 +52,21 @@ class CallQueue : Immovable {
   void count_bytes(std::size_t more) { bytes_ += more; }
   /// Returns true if a call reads elements of x's storage.
   bool reads(const Body& x) const;
-  /// Removes the calls of the least depth that has any; null if there is none.
-  CallBucket* take_level();
+  /// Removes calls of one kind whose operands have been computed, and gives them as `ready` until the next ones are taken:
+  /// those of the kind that has such calls and whose calls are of the least mean depth; if none has, a kind's first ones.
+  /// Null: the queue is empty.
+  /// Source: Neubig, Goldberg and Dyer, On-the-fly operation batching in dynamic computation graphs (2017).
+  CallKind* take_ready(std::span<QueuedCall*>& ready) noexcept;
   /// Removes calls for which `is_removed` holds.
   template <class Predicate>
   void remove_if(Predicate is_removed) noexcept {
-    for (Level& level : levels_)
-      for (CallBucket* bucket = level.first; bucket; bucket = bucket->next) {
-        auto* end = std::remove_if(bucket->calls, bucket->calls + bucket->count,
-                                   [&](const QueuedCall* one) { return is_removed(*one); });
-        auto left = static_cast<std::uint32_t>(end - bucket->calls);
-        calls_ -= bucket->count - left;
-        bucket->count = left;
-      }
+    for (CallKind* kind : kinds_)
+      for (std::uint32_t depth = kind->least_depth; depth < kind->depths; ++depth)
+        if (CallKind::Bucket& bucket = kind->buckets[depth]; bucket.filling == filling_) {
+          auto* end = std::remove_if(bucket.calls, bucket.calls + bucket.count,
+                                     [&](const QueuedCall* one) { return is_removed(*one); });
+          count_taken(*kind, bucket, depth, static_cast<std::uint32_t>(end - bucket.calls));
+        }
   }
   /// Releases what calls own. All calls must have been taken.
   void clear() noexcept;
@@ -82,17 +77,28 @@ class CallQueue : Immovable {
     Kept* before;
     Tensor* held;  // operands and outputs
   };
-  struct Level {
-    CallBucket *first = nullptr, *last = nullptr;
-  };
-  CallBucket& make_bucket(CallKind& kind, std::uint32_t depth);
-  void grow(CallBucket& bucket);
+  CallKind::Bucket& make_bucket(CallKind& kind, std::uint32_t depth);
+  void grow(CallKind::Bucket& bucket);
+  /// Counts a bucket's calls from `left` on as taken.
+  void count_taken(CallKind& kind, CallKind::Bucket& bucket, std::uint32_t depth, std::uint32_t left) noexcept {
+    std::uint32_t taken = bucket.count - left;
+    bucket.count = left;
+    calls_ -= taken;
+    kind.calls -= taken;
+    kind.sum_of_depths -= std::uint64_t{taken} * depth;
+  }
+  CallKind* least_deep() noexcept;
+  /// Moves a kind's calls for which `is_ready` holds to `ready_`, from the least depth to the first where there is none.
+  template <class Predicate>
+  void take(CallKind& kind, Predicate is_ready) noexcept;
 
   Arena arena_;
   Kept* last_kept_ = nullptr;
-  std::vector<Level> levels_;  // by depth
-  std::size_t level_ = 0;      // none before it has calls
+  std::vector<CallKind*> kinds_;    // that have calls, in the order of their first ones
+  std::vector<QueuedCall*> ready_;  // has room for all calls
   std::size_t calls_ = 0, bytes_ = 0;
+  std::uint32_t sequence_ = 0;
+  std::uint64_t choice_ = 0;  // counts those of a kind
   std::uint64_t filling_ = 1;
 };
 

@@ -19,6 +19,7 @@ struct QueuedCall {
   std::uint64_t root_start = 0;     // distinguishes the root from later tasks of its object
   ReportBuilder* report = nullptr;  // that counts it
   std::uint32_t example = 0;        // of the outermost batch_map
+  std::uint32_t sequence = 0;       // its place among the calls of the queue
 
   bool is_pending() const { return !context; }
 };

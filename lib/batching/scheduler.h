@@ -122,7 +122,7 @@ class Scheduler final : public Interceptor, Immovable {
   /// Runs all calls at once, on the thread's own stack.
   void run_queue_now();
   void run_queue();
-  void run_bucket(const CallBucket& bucket);
+  void run_ready(std::span<QueuedCall*> calls, const CallKind& kind);
   std::size_t drop_without_operands(std::span<QueuedCall*> calls) noexcept;
   /// Runs calls that Group::choose has chosen.
   void run_chosen(std::span<QueuedCall* const> calls, const CallKind& kind);

@@ -88,20 +88,19 @@ void Scheduler::run_queue() {
   ScopedValue<Context*> entered(current_context, &groups_);
   // A task has its own count while it runs.
   if (current_) groups_.multiplications = current_->context.multiplications;
-  while (const CallBucket* first = queue_.take_level())
-    for (const CallBucket* bucket = first; bucket; bucket = bucket->next) run_bucket(*bucket);
+  std::span<QueuedCall*> ready;
+  while (const CallKind* kind = queue_.take_ready(ready)) run_ready(ready, *kind);
   queue_.clear();
   for (Task* task : waiters_) make_ready(*task);
   waiters_.clear();
   if (current_) current_->context.multiplications = groups_.multiplications;
 }
 
-void Scheduler::run_bucket(const CallBucket& bucket) {
-  std::span<QueuedCall*> left(bucket.calls, bucket.count);
+void Scheduler::run_ready(std::span<QueuedCall*> left, const CallKind& kind) {
   if (any_failed_) left = left.first(drop_without_operands(left));
   while (!left.empty()) {
-    std::size_t count = Group::choose(*tapes_, left, bucket.kind->joining);
-    run_chosen(left.first(count), *bucket.kind);
+    std::size_t count = Group::choose(*tapes_, left, kind.joining);
+    run_chosen(left.first(count), kind);
     left = left.subspan(count);
   }
 }
