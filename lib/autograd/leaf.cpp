@@ -76,6 +76,7 @@ void Tensor::set_grad(const Tensor& gradient, Location where) const {
   if (gradient.defined()) {
     NoRecord pause;
     own = copy(Arg(gradient, where));
+    wait_for(own, where);
   }
   RowGradient none;
   std::lock_guard lock(gradient_mutex());

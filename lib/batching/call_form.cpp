@@ -9,7 +9,8 @@
 namespace reel::detail {
 namespace {
 
-// Where a group would save little: an op with an operand or a result of more elements runs at once.
+// Where a group would save little: an op with an operand or a result of more elements runs at once, since pending ones would
+// hold much memory.
 constexpr std::int64_t most_elements_of_group = 1 << 15;
 
 // Calls are joined if they agree in op, attributes, dtypes, shapes without the joined axis, and in whether and where they are
@@ -79,7 +80,6 @@ void describe_results(CallForm& form, const Call& call) {
   }
   // The steps of several sequences run together, so that their number does not matter.
   form.large = !(form.joining.own_rows && call.op.shares_weight) && most > most_elements_of_group;
-  if (form.large && !call.views_parameter()) form.joining = {};
 }
 
 // Fills the expected gains of a form's calls from being joined.
@@ -128,7 +128,6 @@ void expect_gains(CallForm& form, const Call& call, const GroupExpectation& expe
                                                       .number = static_cast<std::uint32_t>(by_number_.size()),
                                                       .scope_id = context.scope_id,
                                                       .recording = context.has(Context::recording),
-                                                      .large = form.large,
                                                       .buckets = {}}));
   numbered = form.kinds[is_tracked] = alike.back().get();
   return *numbered;

@@ -28,7 +28,6 @@ struct CallKind {
   std::uint32_t number = 0;    // its index among the kinds, from 1 on
   std::uint32_t scope_id = 0;  // of the calls' contexts
   bool recording = false;      // of the calls' contexts
-  bool large = false;          // why they are not joined: see CallForm
   /// The gain from delaying calls of this kind, and those that use their results: see `gains`.
   std::int64_t balance = first_balance;
   static constexpr std::int64_t first_balance = 10'000;
@@ -38,11 +37,11 @@ struct CallKind {
     QueuedCall** calls = nullptr;
     std::uint32_t count = 0, capacity = 0;
   };
-  std::vector<Bucket> buckets;                // by depth
-  std::uint64_t filling = 0;                  // valid as a bucket:
-  std::uint32_t least_depth = 0, depths = 0;  // no bucket before the one has calls, or from the other on
-  std::uint64_t calls = 0, sum_of_depths = 0;
-  std::uint64_t tried_for = 0;  // the last choice of a kind for which its calls were looked at
+  std::vector<Bucket> buckets;                 // by depth
+  std::uint64_t filling = 0;                   // valid as a bucket:
+  std::uint32_t least_depth = 0, depths = 0;   // no bucket before the one has calls, or from the other on
+  std::uint64_t left = 0;                      // calls that were not taken
+  std::uint64_t added = 0, sum_of_depths = 0;  // of all calls
 };
 
 /// The form of calls that differ in the elements of their operands only: how they are joined, the sizes of their results and
@@ -101,7 +100,7 @@ template <class Word>
 [[gnu::always_inline]] inline bool each_word_of_form(const Call& call, const Context& context, std::size_t together,
                                                      Word word) {
   if (!word(reinterpret_cast<std::uintptr_t>(&call.op))) return false;
-  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | together << 3 | call.views_parameter() << 2 |
+  if (!word(static_cast<std::uint64_t>(context.scope_id) << 32 | together << 2 |
             (context.flags & Context::recording) << 1 | batch_invariant()))
     return false;
   if (!word(call.attribute_bytes.size() << 40 | call.specs.size() << 20 | call.inputs.size())) return false;

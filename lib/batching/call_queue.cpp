@@ -10,17 +10,11 @@
 namespace reel::detail {
 CallQueue::~CallQueue() { clear(); }
 
-[[gnu::noinline]] CallKind::Bucket& CallQueue::make_bucket(CallKind& kind, std::uint32_t depth) {
-  if (depth >= kind.buckets.size()) kind.buckets.resize(std::bit_ceil(depth + 1));
-  if (kind.filling != filling_) {
-    kinds_.push_back(&kind);
-    kind.filling = filling_;
-    kind.least_depth = depth;
-    kind.calls = kind.sum_of_depths = kind.depths = 0;
-  }
-  kind.least_depth = std::min(kind.least_depth, depth);
-  kind.depths = std::max(kind.depths, depth + 1);
-  return kind.buckets[depth] = {.filling = filling_};
+[[gnu::noinline]] void CallQueue::add_kind(CallKind& kind, std::uint32_t depth) {
+  kinds_.push_back(&kind);
+  kind.filling = filling_;
+  kind.least_depth = depth;
+  kind.left = kind.added = kind.sum_of_depths = kind.depths = 0;
 }
 
 [[gnu::noinline]] void CallQueue::grow(CallKind::Bucket& bucket) {
@@ -34,13 +28,19 @@ CallQueue::~CallQueue() { clear(); }
 void CallQueue::add(QueuedCall& call, CallKind& kind, std::uint32_t depth) {
   // Taking calls needs no memory then.
   if (ready_.capacity() == calls_) ready_.reserve(2 * calls_ + 64);
-  bool is_there = depth < kind.buckets.size() && kind.buckets[depth].filling == filling_;
-  CallKind::Bucket& bucket = is_there ? kind.buckets[depth] : make_bucket(kind, depth);
+  if (kind.filling != filling_) add_kind(kind, depth);
+  if (depth >= kind.buckets.size()) kind.buckets.resize(std::bit_ceil(depth + 1));
+  CallKind::Bucket& bucket = kind.buckets[depth];
+  if (bucket.filling != filling_) bucket = {.filling = filling_};
   if (bucket.count == bucket.capacity) [[unlikely]]
     grow(bucket);
   bucket.calls[bucket.count++] = &call;
   call.sequence = sequence_++;
-  ++kind.calls;
+  sorted_ = false;
+  kind.least_depth = std::min(kind.least_depth, depth);
+  kind.depths = std::max(kind.depths, depth + 1);
+  ++kind.left;
+  ++kind.added;
   kind.sum_of_depths += depth;
   ++calls_;
 }
@@ -57,33 +57,34 @@ bool CallQueue::reads(const Body& x) const {
   return false;
 }
 
-// The kind of the least mean depth that was not tried for this choice; null if there is none.
-CallKind* CallQueue::least_deep() noexcept {
-  CallKind* least = nullptr;
-  for (CallKind* kind : kinds_)
-    if (kind->tried_for != choice_ &&
-        (!least || kind->sum_of_depths * least->calls < least->sum_of_depths * kind->calls))
-      least = kind;
-  if (least) least->tried_for = choice_;
-  return least;
+namespace {
+
+bool is_ready(const QueuedCall& one) {
+  return std::ranges::none_of(one.call.inputs, [](const Tensor* x) { return is_pending(x) && !has_failed(x); });
 }
 
-template <class Predicate>
-void CallQueue::take(CallKind& kind, Predicate is_ready) noexcept {
+}  // namespace
+
+// Moves a kind's calls that wait for no other one to `ready_`, from the least depth to the first where there is none. `whole`:
+// only if all calls of the least depth wait for none.
+void CallQueue::take(CallKind& kind, bool whole) noexcept {
   bool several_depths = false;
   for (std::uint32_t depth = kind.least_depth; depth < kind.depths; ++depth) {
     CallKind::Bucket& bucket = kind.buckets[depth];
     if (bucket.filling == filling_ && bucket.count > 0) {
       std::size_t before = ready_.size();
+      std::span<QueuedCall*> calls(bucket.calls, bucket.count);
+      if (whole && before == 0 && !std::ranges::all_of(calls, [](const QueuedCall* one) { return is_ready(*one); }))
+        return;
       std::uint32_t left = 0;
-      for (QueuedCall* one : std::span(bucket.calls, bucket.count))
+      for (QueuedCall* one : calls)
         if (is_ready(*one))
           ready_.push_back(one);
         else
           bucket.calls[left++] = one;
       if (ready_.size() == before) break;
       several_depths |= before > 0;
-      count_taken(kind, bucket, depth, left);
+      count_taken(kind, bucket, left);
     }
     if (depth == kind.least_depth && (bucket.filling != filling_ || bucket.count == 0)) ++kind.least_depth;
   }
@@ -92,20 +93,23 @@ void CallQueue::take(CallKind& kind, Predicate is_ready) noexcept {
 }
 
 CallKind* CallQueue::take_ready(std::span<QueuedCall*>& ready) noexcept {
+  if (!std::exchange(sorted_, true))
+    std::ranges::sort(kinds_, [](const CallKind* a, const CallKind* b) {
+      std::uint64_t deep = a->sum_of_depths * b->added, other = b->sum_of_depths * a->added;
+      return deep != other ? deep < other : a->number < b->number;
+    });
   ready_.clear();
-  std::erase_if(kinds_, [](const CallKind* kind) { return kind->calls == 0; });
-  if (kinds_.empty()) return nullptr;
-  auto has_operands = [](const QueuedCall& one) { return std::ranges::none_of(one.call.inputs, is_pending); };
-  ++choice_;
-  CallKind* chosen = nullptr;
-  do {
-    chosen = least_deep();
-    if (chosen) take(*chosen, has_operands);
-  } while (chosen && ready_.empty());
-  // The operands of all calls have failed.
-  if (!chosen) take(*(chosen = kinds_[0]), [](const QueuedCall&) { return true; });
-  ready = ready_;
-  return chosen;
+  // Calls that most examples make are not to run for those alone that are ahead.
+  for (bool whole : {true, false})
+    for (auto kind = kinds_.begin(); kind != kinds_.end();) {
+      CallKind* chosen = *kind;
+      take(*chosen, whole);
+      kind = chosen->left == 0 ? (chosen->filling = 0, kinds_.erase(kind)) : kind + 1;
+      if (ready_.empty()) continue;
+      ready = ready_;
+      return chosen;
+    }
+  return nullptr;
 }
 
 void CallQueue::clear() noexcept {

@@ -52,9 +52,9 @@ class CallQueue : Immovable {
   void count_bytes(std::size_t more) { bytes_ += more; }
   /// Returns true if a call reads elements of x's storage.
   bool reads(const Body& x) const;
-  /// Removes calls of one kind whose operands have been computed, and gives them as `ready` until the next ones are taken:
-  /// those of the kind that has such calls and whose calls are of the least mean depth; if none has, a kind's first ones.
-  /// Null: the queue is empty.
+  /// Removes calls of one kind that wait for no other one, and gives them as `ready` until the next ones are taken: those of
+  /// the kind that has such calls and whose calls are of the least mean depth. The operands of some may have failed. Null: the
+  /// queue is empty.
   /// Source: Neubig, Goldberg and Dyer, On-the-fly operation batching in dynamic computation graphs (2017).
   CallKind* take_ready(std::span<QueuedCall*>& ready) noexcept;
   /// Removes calls for which `is_removed` holds.
@@ -65,7 +65,7 @@ class CallQueue : Immovable {
         if (CallKind::Bucket& bucket = kind->buckets[depth]; bucket.filling == filling_) {
           auto* end = std::remove_if(bucket.calls, bucket.calls + bucket.count,
                                      [&](const QueuedCall* one) { return is_removed(*one); });
-          count_taken(*kind, bucket, depth, static_cast<std::uint32_t>(end - bucket.calls));
+          count_taken(*kind, bucket, static_cast<std::uint32_t>(end - bucket.calls));
         }
   }
   /// Releases what calls own. All calls must have been taken.
@@ -77,28 +77,24 @@ class CallQueue : Immovable {
     Kept* before;
     Tensor* held;  // operands and outputs
   };
-  CallKind::Bucket& make_bucket(CallKind& kind, std::uint32_t depth);
+  void add_kind(CallKind& kind, std::uint32_t depth);
   void grow(CallKind::Bucket& bucket);
   /// Counts a bucket's calls from `left` on as taken.
-  void count_taken(CallKind& kind, CallKind::Bucket& bucket, std::uint32_t depth, std::uint32_t left) noexcept {
+  void count_taken(CallKind& kind, CallKind::Bucket& bucket, std::uint32_t left) noexcept {
     std::uint32_t taken = bucket.count - left;
     bucket.count = left;
     calls_ -= taken;
-    kind.calls -= taken;
-    kind.sum_of_depths -= std::uint64_t{taken} * depth;
+    kind.left -= taken;
   }
-  CallKind* least_deep() noexcept;
-  /// Moves a kind's calls for which `is_ready` holds to `ready_`, from the least depth to the first where there is none.
-  template <class Predicate>
-  void take(CallKind& kind, Predicate is_ready) noexcept;
+  void take(CallKind& kind, bool whole) noexcept;
 
   Arena arena_;
   Kept* last_kept_ = nullptr;
-  std::vector<CallKind*> kinds_;    // that have calls, in the order of their first ones
+  std::vector<CallKind*> kinds_;    // that have calls
+  bool sorted_ = false;             // `kinds_`, by the mean depth of their calls
   std::vector<QueuedCall*> ready_;  // has room for all calls
   std::size_t calls_ = 0, bytes_ = 0;
   std::uint32_t sequence_ = 0;
-  std::uint64_t choice_ = 0;  // counts those of a kind
   std::uint64_t filling_ = 1;
 };
 

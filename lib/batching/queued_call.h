@@ -41,6 +41,9 @@ struct PendingMark {
 /// Returns true if the elements of an operand are computed later.
 inline bool is_pending(const Tensor* x) { return (x->body().marks & Body::pending) != 0; }
 
+/// Returns true if the elements of an operand are never computed, because its call has failed.
+inline bool has_failed(const Tensor* x) { return is_pending(x) && x->body().slot_version == 0; }
+
 /// The size of a tensor's elements in bytes.
 inline std::int64_t element_bytes(const Body& x) { return x.numel * static_cast<std::int64_t>(size_of(x.dtype)); }
 

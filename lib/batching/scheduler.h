@@ -70,7 +70,7 @@ struct Task {
 };
 
 /// Runs the tasks of one thread, each until it waits for elements, then the calls that they have made until then: those of
-/// one depth and kind as one.
+/// one kind as one.
 class Scheduler final : public Interceptor, Immovable {
  public:
   /// `where`: of the call of batch_map. Throws: MemoryError.

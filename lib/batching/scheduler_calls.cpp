@@ -171,6 +171,7 @@ void Scheduler::run(Call& call) {
       });
   if (may_run_at_once && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
   CallForm& form = forms_.form_of(call, context, task.expected);
+  if (form.large && !call.views_parameter()) return run_alone(call, Alone::large);
   bool never_joined = form.joining.by == Joining::By::none;
   if (form.at_once || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
   // A listener would see outputs that it has not.
@@ -178,8 +179,7 @@ void Scheduler::run(Call& call) {
   OperandSummary operands(call, *context.tapes, runs_again_);
   bool waits = operands.any_unsafe || !makes_pending(call, context);
   // Whatever has no operand to wait for runs at once.
-  if (never_joined && (operands.mark.depth() == 0 || waits))
-    return run_alone(call, form.large ? Alone::large : Alone::op);
+  if (never_joined && (operands.mark.depth() == 0 || waits)) return run_alone(call, Alone::op);
   // A checkpoint that runs its function again may track other tensors, but must form equal groups.
   CallKind& kind = forms_.kind_of(call, context, form, operands.tracked && !runs_again_);
   bool recorded = (operands.tracked && context.has(Context::recording)) || runs_again_;

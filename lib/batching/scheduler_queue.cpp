@@ -97,7 +97,7 @@ void Scheduler::run_queue() {
 }
 
 void Scheduler::run_ready(std::span<QueuedCall*> left, const CallKind& kind) {
-  if (any_failed_) left = left.first(drop_without_operands(left));
+  left = left.first(drop_without_operands(left));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, kind.joining);
     run_chosen(left.first(count), kind);
@@ -108,7 +108,7 @@ void Scheduler::run_ready(std::span<QueuedCall*> left, const CallKind& kind) {
 // Moves the calls whose operands have been computed to the front; returns their number. The others fail like those.
 std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexcept {
   auto end = std::remove_if(calls.begin(), calls.end(), [&](QueuedCall* one) {
-    auto failed = std::ranges::find_if(one->call.inputs, detail::is_pending);
+    auto failed = std::ranges::find_if(one->call.inputs, has_failed);
     if (failed == one->call.inputs.end()) return false;
     if (one->is_pending()) {
       try {
@@ -157,11 +157,8 @@ void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const CallKind& k
 void Scheduler::run_pending_alone(QueuedCall& one, const CallKind& kind) try {
   enter_groups(one, kind);
   FlagScope own(groups_, Context::grouped, false);
-  if (one.report) {
-    bool never_joined = kind.joining.by == Joining::By::none;
-    one.report->count_alone(one.call, one.call.where,
-                            never_joined ? (kind.large ? Alone::large : Alone::op) : Alone::waited);
-  }
+  if (one.report)
+    one.report->count_alone(one.call, one.call.where, kind.joining.by == Joining::By::none ? Alone::op : Alone::waited);
   const Call& given = one.call;
   Few<Tensor> made(given.outputs.size());
   Call call{given.op, given.inputs, given.attribute_bytes, given.specs, {made.begin(), made.size()}, one.call.where};

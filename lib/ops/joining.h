@@ -16,7 +16,7 @@ Joining by_elements(const Call& call);
 /// Returns true if the op's calls are joined by `by_elements`.
 bool is_elementwise(const OpInfo& op);
 
-/// For an op without a value that makes it fail, whose calls never run with others: they may have pending results.
+/// For an op whose calls never run with others: they may have pending results.
 Joining runs_alone(const Call& call);
 
 /// For an op that treats the rows of all its operands one by one.

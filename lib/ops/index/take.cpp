@@ -152,13 +152,13 @@ namespace {
 
 // The segments of each call follow those of the one before.
 void run_joined_sums(Call& joined, std::span<const std::int64_t> starts, std::span<const std::int64_t> result_starts) {
+  DeviceGuard here(cpu);
   std::vector<std::int64_t> ids = to(*joined.inputs[1], DType::i64).to_vector<std::int64_t>();
   for (std::size_t k = 0; k + 1 < starts.size(); ++k)
     for (std::int64_t i = starts[k]; i < starts[k + 1]; ++i) {
-      std::int64_t& id = ids[static_cast<std::size_t>(i)];
-      if (id < 0 || id >= result_starts[k + 1] - result_starts[k])
-        throw InternalError("segment_sum: a segment is out of range");
-      id += result_starts[k];
+      std::int64_t &id = ids[static_cast<std::size_t>(i)], segments = result_starts[k + 1] - result_starts[k];
+      if (id < -segments || id >= segments) throw InternalError("segment_sum: a segment is out of range");
+      id += result_starts[k + (id < 0)];
     }
   joined.outputs[0] = segment_sum(*joined.inputs[0], tensor(ids), result_starts.back());
 }
