@@ -108,7 +108,7 @@ void Scheduler::run_ready(std::span<QueuedCall*> left, const CallKind& kind) {
 // Moves the calls whose operands have been computed to the front; returns their number. The others fail like those.
 std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexcept {
   auto end = std::remove_if(calls.begin(), calls.end(), [&](QueuedCall* one) {
-    auto failed = std::ranges::find_if(one->call.inputs, has_failed);
+    auto failed = std::ranges::find_if(one->call.inputs, detail::is_pending);
     if (failed == one->call.inputs.end()) return false;
     if (one->is_pending()) {
       try {
