@@ -97,6 +97,11 @@ def wheel_files(root, build, extension):
     return files
 
 
+def entry(name):
+    # The time is fixed: equal contents are an equal wheel, which is not installed again while a test uses it.
+    return zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
+
+
 def make_wheel(root, build, extension, folder):
     """Writes the wheel; returns its file. Source: packaging.python.org, binary distribution format 1.0."""
     version = version_of(root)
@@ -116,8 +121,8 @@ def make_wheel(root, build, extension, folder):
         for name, data in contents:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record += f"{name},sha256={digest},{len(data)}\n"
-            archive.writestr(name, data)
-        archive.writestr(f"{information}/RECORD", record + f"{information}/RECORD,,\n")
+            archive.writestr(entry(name), data, zipfile.ZIP_DEFLATED)
+        archive.writestr(entry(f"{information}/RECORD"), record + f"{information}/RECORD,,\n")
     os.replace(wheel.with_suffix(".part"), wheel)
     return wheel
 
