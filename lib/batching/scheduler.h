@@ -168,6 +168,7 @@ class Scheduler final : public Interceptor, Immovable {
   Task *first_ready_ = nullptr, *last_ready_ = nullptr;  // those that can continue, in a list
   CallForms forms_;
   CallQueue queue_;
+  std::vector<const Storage*> losing_tables_;
   std::vector<Task*> waiters_;  // until all calls have run
   Tensor nothing_;              // its storage stands for that of pending tensors
   Family* outermost_ = nullptr;

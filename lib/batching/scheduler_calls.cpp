@@ -140,7 +140,8 @@ bool Scheduler::runs_at_once(const Call& call, const Context& context) {
   // A view of a parameter is to be one view for all examples, because products by several would not be joined.
   if (!call.op.shares_weight && !(recording && call.views_parameter())) return true;
   if (call.op.run_joined) return false;
-  if (call.op.accepts_elements) return !expected.lookup_pays(recording);
+  if (call.op.accepts_elements)
+    return !expected.lookup_pays(recording) || std::ranges::count(losing_tables_, call.input(0).storage) > 0;
   return std::ranges::none_of(
       call.inputs, [&](const Tensor* input) { return expected.pays(recording, element_bytes(input->body())); });
 }
@@ -148,9 +149,10 @@ bool Scheduler::runs_at_once(const Call& call, const Context& context) {
 void Scheduler::run(Call& call) {
   Task& task = *current_;
   Context& context = task.context;
-  // The usual case of a small weight: nothing is delayed, listens or counts.
-  if (context.intercepted_below != UINTPTR_MAX && task.fibre.stack_left() >= kernel_bytes && !call.inputs.empty() &&
-      call.input(0).device == cpu && !context.listener && runs_at_once(call, context))
+  // The usual case of a small weight, or of none: nothing listens or counts.
+  bool observed = task.report || context.listener || task.cancelled || task.error;
+  if (!joins_all() && !observed && task.fibre.stack_left() >= kernel_bytes && !call.inputs.empty() &&
+      call.input(0).device == cpu && std::ranges::none_of(call.inputs, is_pending) && runs_at_once(call, context))
     return run_and_record(call);
   if ((task.cancelled || task.error) && std::uncaught_exceptions() == 0) [[unlikely]] {
     if (task.cancelled && task.fibre.runs_here()) throw Cancelled();
@@ -184,7 +186,12 @@ void Scheduler::run(Call& call) {
   CallKind& kind = forms_.kind_of(call, context, form, operands.tracked && !runs_again_);
   bool recorded = (operands.tracked && context.has(Context::recording)) || runs_again_;
   bool pays = call.views_parameter() || (form.pays[recorded] && kind.balance >= 0);
-  if (may_run_at_once && !pays) return run_here(call, Alone::cheaper);
+  if (may_run_at_once && !pays) {
+    // Further lookups in a parameter whose chains have lost are told by it alone.
+    if (call.op.shares_weight && call.op.accepts_elements && call.input(0).requires_grad && losing_tables_.size() < 8)
+      losing_tables_.push_back(call.input(0).storage);
+    return run_here(call, Alone::cheaper);
+  }
   CallKind& first = operands.mark.depth() > 0 ? forms_.kind(operands.mark.kind()) : kind;
   first.balance = std::min(first.balance + form.gains[recorded], 10 * CallKind::first_balance);
   PendingMark mark(operands.mark.depth() + 1, first.number);

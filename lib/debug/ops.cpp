@@ -7,7 +7,7 @@ namespace reel::debug {
 namespace {
 
 std::string_view batching_of(const detail::OpInfo& op) {
-  if (!op.joining || op.joining == runs_alone) return "alone";
+  if (!op.joining || op.joining == detail::runs_alone) return "alone";
   return is_elementwise(op) ? "elementwise" : "joined";
 }
 
