@@ -96,8 +96,8 @@ void Scheduler::run_queue() {
   if (current_) current_->context.multiplications = groups_.multiplications;
 }
 
-void Scheduler::run_ready(std::span<QueuedCall*> left, const CallKind& kind) {
-  left = left.first(drop_without_operands(left));
+void Scheduler::run_ready(std::span<QueuedCall*> calls, const CallKind& kind) {
+  std::span<QueuedCall*> left = calls.first(drop_without_operands(calls));
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, kind.joining);
     run_chosen(left.first(count), kind);

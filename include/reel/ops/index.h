@@ -115,8 +115,9 @@ inline Tensor index_put(const Arg& x, std::initializer_list<Tensor> indices, con
   return index_put(x, std::span(indices.begin(), indices.size()), values, options);
 }
 
-/// y_s = Σ x_n over all n with segment_ids[n] = s, for s below `segments`: x (N, …), segment_ids (N) → (segments, …).
-/// Throws: IndexError for an id outside [0, segments); DTypeError for ids other than i32 or i64; ShapeError unless
+/// y_s = Σ x_n over all n with segment_ids[n] = s or s − segments, for s below `segments`: x (N, …), segment_ids (N) →
+/// (segments, …).
+/// Throws: IndexError for an id outside [−segments, segments); DTypeError for ids other than i32 or i64; ShapeError unless
 /// there is an id for each row of x, and for a negative number of segments; DeviceError.
 /// Source: JAX's segment_sum.
 Tensor segment_sum(const Arg& x, const Arg& segment_ids, std::int64_t segments);
