@@ -29,8 +29,7 @@ struct BatchedLine {
   std::int64_t alone_scope = 0;    ///< calls that ran alone within an inner tape or an isolated function
   std::int64_t alone_waited = 0;   ///< calls that ran alone because there was no equal one, or no other example
   std::int64_t alone_cheaper = 0;  ///< calls that ran alone because groups of them were expected to take longer
-  double seconds =
-      0;  ///< that the calls took, with all that custom ops call, without gradients; of a group their share
+  double seconds = 0;              ///< the time of the calls without their gradients; of a group's, their share
 };
 
 /// Counts of grouped and single ops of a `batch_map`, by line of the caller.

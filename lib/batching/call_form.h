@@ -141,8 +141,8 @@ class CallForms : Immovable {
     CallKind* found = form.kinds[tracked];
     return found ? *found : find_kind(call, context, form, tracked);
   }
-  /// The kind with an index; a placeholder for 0 and for an index of another scheduler, which a tensor keeps after its call
-  /// has failed.
+  /// The kind with an index. A kind without calls for 0, where an index was too large to be stored, and for an index of another
+  /// scheduler, which a tensor keeps after its call has failed.
   CallKind& kind(std::uint32_t number) {
     return number == 0 || number > by_number_.size() ? none_ : *by_number_[number - 1];
   }

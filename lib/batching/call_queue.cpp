@@ -58,21 +58,21 @@ bool CallQueue::reads(const Body& x) const {
 }
 
 // Moves a kind's calls that wait for no other one to `ready_`, from the least depth to the first where there is none.
-void CallQueue::take(CallKind& kind, Taken taken) noexcept {
+// `whole_depth`: only if all calls of the least depth are such.
+void CallQueue::take(CallKind& kind, bool whole_depth) noexcept {
   auto waits = [](const Tensor* input) { return is_pending(input) && !has_failed(input); };
-  auto is_ready = [=](const QueuedCall* one) {
-    return taken == Taken::all || std::ranges::none_of(one->call.inputs, waits);
-  };
+  auto is_ready = [=](const QueuedCall* one) { return std::ranges::none_of(one->call.inputs, waits); };
   bool several_depths = false;
   for (std::uint32_t depth = kind.least_depth; depth < kind.depths; ++depth) {
     CallKind::Bucket& bucket = kind.buckets[depth];
     if (bucket.filling == filling_ && bucket.count > 0) {
       std::size_t before = ready_.size();
       std::span<QueuedCall*> calls(bucket.calls, bucket.count);
-      if (taken == Taken::whole_depths && before == 0 && !std::ranges::all_of(calls, is_ready)) return;
+      bool all = whole_depth && before == 0;
+      if (all && !std::ranges::all_of(calls, is_ready)) return;
       std::uint32_t left = 0;
       for (QueuedCall* one : calls)
-        if (is_ready(one))
+        if (all || is_ready(one))
           ready_.push_back(one);
         else
           bucket.calls[left++] = one;
@@ -93,11 +93,11 @@ CallKind* CallQueue::take_ready(std::span<QueuedCall*>& ready) noexcept {
       return deep != other ? deep < other : a->number < b->number;
     });
   ready_.clear();
-  // Calls that most examples make are not to run for those alone that are ahead. Operands of another thread never are there.
-  for (Taken taken : {Taken::whole_depths, Taken::ready, Taken::all})
+  // Calls that most examples make are not to run for those alone that are ahead.
+  for (bool whole_depth : {true, false})
     for (auto kind = kinds_.begin(); kind != kinds_.end();) {
       CallKind* chosen = *kind;
-      take(*chosen, taken);
+      take(*chosen, whole_depth);
       kind = chosen->left == 0 ? (chosen->filling = 0, kinds_.erase(kind)) : kind + 1;
       if (ready_.empty()) continue;
       ready = ready_;

@@ -86,9 +86,7 @@ class CallQueue : Immovable {
     calls_ -= taken;
     kind.left -= taken;
   }
-  /// Calls that wait for no other one: only where those of the kind's least depth all are such, or any; or all calls.
-  enum class Taken : std::uint8_t { whole_depths, ready, all };
-  void take(CallKind& kind, Taken taken) noexcept;
+  void take(CallKind& kind, bool whole_depth) noexcept;
 
   Arena arena_;
   Kept* last_kept_ = nullptr;

@@ -18,10 +18,14 @@ enum class Alone : std::uint8_t { op, large, scope, waited, cheaper };
 /// Measures the time since it was made.
 class Stopwatch {
  public:
+  /// `runs`: false if the time is not needed.
+  explicit Stopwatch(bool runs = true) {
+    if (runs) start_ = std::chrono::steady_clock::now();
+  }
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point start_;
 };
 
 /// Counts calls by op and line.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
 #include <utility>
 
 #include "../core/joint_body.h"
@@ -29,15 +28,18 @@ static_assert(most_calls >> (32 - PendingMark::kind_bits) == 0);
 struct OperandSummary {
   bool tracked = false;     // by a tape, or will be
   bool any_unsafe = false;  // its elements may change without an op, or the tape may refuse it
+  bool any_lost = false;    // no call in the queue computes it: that has failed, or is of another thread
   PendingMark mark;         // the greatest of the calls that compute operands
 
   // `runs_again`: a checkpoint may repeat the call with other tensors tracked, and both runs must form equal groups.
-  OperandSummary(const Call& call, const TapeList& tapes, bool runs_again) {
+  OperandSummary(const Call& call, const Context& context, bool runs_again) {
+    const TapeList& tapes = *context.tapes;
     for (const Tensor* input : call.inputs) {
       const Body& x = input->body();
       if (x.marks & Body::pending) {
         tracked |= (x.marks & Body::to_track) != 0;
         mark = std::max(mark, PendingMark(x));
+        any_lost |= has_failed(input) || Heap::owner_of(&x) != context.heap;
       } else {
         tracked = tracked || x.requires_grad || tapes.is_live(x);
         any_unsafe |= x.storage->is_foreign() || x.storage->writers.load(std::memory_order_relaxed) != 0 ||
@@ -115,10 +117,9 @@ void Scheduler::run_here(Call& call, Alone why) {
   if (task.report) task.report->count_alone(call, where, why);
   if (task.context.listener)
     if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
-  std::optional<Stopwatch> time;
-  if (task.report) time.emplace();
+  Stopwatch time(task.report != nullptr);
   run_with_stack([](void* given) { run_and_record(*static_cast<Call*>(given)); }, &call);
-  if (time) task.report->count_time(call, where, time->seconds());
+  if (task.report) task.report->count_time(call, where, time.seconds());
 }
 
 void Scheduler::run_alone(Call& call, Alone why) {
@@ -149,11 +150,16 @@ bool Scheduler::runs_at_once(const Call& call, const Context& context) {
 void Scheduler::run(Call& call) {
   Task& task = *current_;
   Context& context = task.context;
-  // The usual case of a small weight, or of none: nothing listens or counts.
+  // A listener makes calls wait; without it the results of groups would be pending here. On a device each group saves the cost
+  // of launching kernels.
+  std::uint8_t delayed = context.listener ? Body::pending | Body::grouped : Body::pending;
+  bool may_run_at_once =
+      !joins_all() && !call.inputs.empty() && call.input(0).device == cpu &&
+      std::ranges::none_of(call.inputs, [=](const Tensor* input) { return input->body().marks & delayed; });
+  bool at_once = may_run_at_once && runs_at_once(call, context);
+  // The usual case: nothing listens or counts.
   bool observed = task.report || context.listener || task.cancelled || task.error;
-  if (!joins_all() && !observed && task.fibre.stack_left() >= kernel_bytes && !call.inputs.empty() &&
-      call.input(0).device == cpu && std::ranges::none_of(call.inputs, is_pending) && runs_at_once(call, context))
-    return run_and_record(call);
+  if (at_once && !observed && task.fibre.stack_left() >= kernel_bytes) return run_and_record(call);
   if ((task.cancelled || task.error) && std::uncaught_exceptions() == 0) [[unlikely]] {
     if (task.cancelled && task.fibre.runs_here()) throw Cancelled();
     if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
@@ -165,20 +171,15 @@ void Scheduler::run(Call& call) {
       tapes_->is_hooked(call.op.name))
     return run_alone(call, Alone::op);
   if (live_ + unstarted_ == 1 && queue_.is_empty()) return run_alone(call, Alone::waited);
-  // A listener makes calls wait; without it the results of groups would be pending here. On a device each group saves the cost
-  // of launching kernels.
-  bool may_run_at_once =
-      !joins_all() && call.input(0).device == cpu && std::ranges::none_of(call.inputs, [&](const Tensor* input) {
-        return input->body().marks & (context.listener ? Body::pending | Body::grouped : Body::pending);
-      });
-  if (may_run_at_once && runs_at_once(call, context)) return run_here(call, Alone::cheaper);
+  if (at_once) return run_here(call, Alone::cheaper);
   CallForm& form = forms_.form_of(call, context, task.expected);
   if (form.large && !call.views_parameter()) return run_alone(call, Alone::large);
   bool never_joined = form.joining.by == Joining::By::none;
   if (form.at_once || is_not_delayed(call, runs_again_)) return run_alone(call, Alone::op);
   // A listener would see outputs that it has not.
   if (form.joining.own_rows && context.listener) return run_alone(call, Alone::op);
-  OperandSummary operands(call, *context.tapes, runs_again_);
+  OperandSummary operands(call, context, runs_again_);
+  if (operands.any_lost) return run_alone(call, Alone::op);
   bool waits = operands.any_unsafe || !makes_pending(call, context);
   // Whatever has no operand to wait for runs at once.
   if (never_joined && (operands.mark.depth() == 0 || waits)) return run_alone(call, Alone::op);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -97,7 +96,7 @@ void Scheduler::run_queue() {
 }
 
 void Scheduler::run_ready(std::span<QueuedCall*> calls, const CallKind& kind) {
-  std::span<QueuedCall*> left = calls.first(drop_without_operands(calls));
+  std::span<QueuedCall*> left = any_failed_ ? calls.first(drop_without_operands(calls)) : calls;
   while (!left.empty()) {
     std::size_t count = Group::choose(*tapes_, left, kind.joining);
     run_chosen(left.first(count), kind);
@@ -127,8 +126,7 @@ std::size_t Scheduler::drop_without_operands(std::span<QueuedCall*> calls) noexc
 
 void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const CallKind& kind) {
   bool ran = false;
-  std::optional<Stopwatch> time;
-  if (reports_) time.emplace();
+  Stopwatch time(reports_);
   if (calls.size() > 1) {
     enter_groups(*calls[0], kind);
     try {
@@ -137,7 +135,7 @@ void Scheduler::run_chosen(std::span<QueuedCall* const> calls, const CallKind& k
     } catch (...) {
       // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.
     }
-    if (ran && time) report_group(calls, time->seconds());
+    if (ran && reports_) report_group(calls, time.seconds());
     if (ran && options_.verify) {
       groups_.listener = nullptr;
       groups_.set(Context::intercepted, false);
@@ -162,10 +160,9 @@ void Scheduler::run_pending_alone(QueuedCall& one, const CallKind& kind) try {
   const Call& given = one.call;
   Few<Tensor> made(given.outputs.size());
   Call call{given.op, given.inputs, given.attribute_bytes, given.specs, {made.begin(), made.size()}, one.call.where};
-  std::optional<Stopwatch> time;
-  if (one.report) time.emplace();
+  Stopwatch time(one.report != nullptr);
   invoke(call);
-  if (time) one.report->count_time(one.call, one.call.where, time->seconds());
+  if (one.report) one.report->count_time(one.call, one.call.where, time.seconds());
   for (std::size_t j = 0; j < made.size(); ++j)
     if (given.outputs[j].defined()) fill_pending(given.outputs[j].body(), made[j].body());
 } catch (const std::bad_alloc&) {

@@ -1,5 +1,6 @@
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "batching/checks.h"
 
@@ -58,14 +59,9 @@ TEST_CASE(
     for (std::int64_t size = 8; size <= 1024; size += 16) {
       Tensor W = randn({size, size}).requires_grad(), x = randn({1, size});
       BatchReport report;
-      auto run = [&] { batch_map(numbers(count), [&](int) { return matmul(x, W); }, {.report = &report}); };
-      if (records) {
-        Tape tape;
-        run();
-      } else {
-        NoRecord pause;
-        run();
-      }
+      std::optional<Tape> tape;
+      if (records) tape.emplace();
+      batch_map(numbers(count), [&](int) { return matmul(x, W); }, {.report = &report});
       if (counts_of(report, "matmul").grouped > 0) return size;
     }
     return std::numeric_limits<std::int64_t>::max();
@@ -170,17 +166,10 @@ TEST_CASE("lookups begin chains of enough examples while a tape records, and run
   Tensor table = randn({20, 300}).requires_grad(), W = randn({300, 300}).requires_grad();
   auto grouped = [&](int count, bool records) {
     BatchReport report;
-    auto run = [&] {
-      batch_map(numbers(count), [&](int i) { return matmul(embedding(table, tensor({std::int64_t(i % 20)})), W); },
-                {.report = &report});
-    };
-    if (records) {
-      Tape tape;
-      run();
-    } else {
-      NoRecord pause;
-      run();
-    }
+    std::optional<Tape> tape;
+    if (records) tape.emplace();
+    batch_map(numbers(count), [&](int i) { return matmul(embedding(table, tensor({std::int64_t(i % 20)})), W); },
+              {.report = &report});
     return counts_of(report, "embedding").grouped;
   };
   CHECK(grouped(32, true) == 32);

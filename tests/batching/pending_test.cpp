@@ -4,6 +4,8 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -350,6 +352,24 @@ TEST_CASE("calls that run alone have pending results, and their examples go on")
     if (line.op == "tanh" && line.where.line == tanh_line) CHECK(line.groups == 1);
     if (std::ranges::find(alone, line.op) != alone.end()) CHECK(line.alone_by_op == 12);
   }
+}
+
+TEST_CASE("a pending result of another thread is refused as an operand") {
+  Tensor w = draw({3, 3});
+  std::vector<std::string> errors;
+  batch_map(numbers(2), [&](int i) {
+    Tensor x = tanh(matmul(row(i), w));
+    std::thread([&] {
+      try {
+        batch_map(numbers(2), [&](int k) { return matmul(sin(row(k)), w) + x; });
+      } catch (const Error& error) {
+        errors.push_back(error.what());
+      }
+    }).join();
+    return x;
+  });
+  REQUIRE(errors.size() == 2);
+  for (const std::string& error : errors) CHECK_THAT(error, contains("has no elements"));
 }
 
 TEST_CASE("subtrees of one example are joined without both") {

@@ -311,6 +311,19 @@ TEST_CASE("the running statistics count as overwritten") {
   CHECK_THAT(error_of<TapeError>([&] { tape.gradient(y, x); }), contains("overwritten"));
 }
 
+TEST_CASE("an evaluation has the gradient of its own statistics after a training has overwritten them") {
+  for (DType dtype : {f32, f64}) {
+    CAPTURE(name_of(dtype));
+    Tensor x = to(tensor({{1.0, 2.0}, {3.0, 8.0}}), dtype), mean = to(tensor({1.0, 2.0}), dtype),
+           variance = to(tensor({1.0, 4.0}), dtype);
+    Tape tape;
+    tape.watch(x);
+    Tensor y = sum(batch_norm(x, mean, variance, {.epsilon = 0}));
+    batch_norm(x, mean, variance, {.training = true});
+    CHECK(to(tape.gradient(y, x), f64).to_vector<double>() == std::vector<double>{1, 0.5, 1, 0.5});
+  }
+}
+
 TEST_CASE("f32 weights go with x of bf16, and get gradients of f32") {
   Tensor x = to(randn({3, 4}), bf16), weight = ones({4}), bias = zeros({4});
   Tape tape;

@@ -185,9 +185,10 @@ Tensor train(const Arg& x, const Tensor& batch, const Tensor& w, const Tensor& b
 
 Tensor evaluate(const Arg& x, const Tensor& batch, const Tensor& w, const Tensor& b, const Arg& running_mean,
                 const Arg& running_variance, const BatchNormOptions& options) {
-  // A tape keeps a copy, because training overwrites the statistics.
+  // A tape keeps copies, because training overwrites the statistics.
   auto kept = [recording = context().has(Context::recording)](const Arg& running) {
-    return recording ? contiguous_if_needed(to_if_needed(*running.tensor(), DType::f64)) : *running.tensor();
+    if (!recording) return *running.tensor();
+    return running.tensor()->dtype() == DType::f64 ? copy(running) : contiguous_if_needed(to(running, DType::f64));
   };
   Tensor mean = kept(running_mean), variance = kept(running_variance);
   ChannelForm form{options.epsilon, false};

@@ -30,25 +30,23 @@ DrawAttributes draw_from(Generator* generator, double probability = 0) {
 template <class Draw>
 void for_each_call(const Call& call, Draw draw) {
   auto calls = call.attributes_of_calls<DrawAttributes>();
-  View y = call.output(), x = call.input(0);
-  if (calls.size() == 1) return draw(calls[0], y, x);
-  std::int64_t y_dims[max_rank], x_dims[max_rank];
-  bool divided = x.rank == y.rank;  // a number that all the calls have in common has no rows
-  auto take_rows = [](View& view, std::int64_t* dims, std::int64_t rows) {
-    std::copy_n(view.dims, view.rank, dims);
-    view.numel = view.numel / dims[0] * rows;
-    dims[0] = rows;
-    view.dims = dims;
-  };
-  auto advance = [](View& view, std::int64_t rows) {
-    view.data = view.as<char>() + rows * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
-  };
+  View views[] = {call.output(), call.input(0)};
+  if (calls.size() == 1) return draw(calls[0], views[0], views[1]);
+  // A number that all the calls have in common has no rows.
+  std::span<View> divided(views, views[1].rank == views[0].rank ? 2 : 1);
+  std::int64_t dims[2][max_rank];
+  for (std::size_t i = 0; i < divided.size(); ++i) {
+    std::copy_n(views[i].dims, views[i].rank, dims[i]);
+    views[i].dims = dims[i];
+  }
   for (const DrawAttributes& one : calls) {
-    take_rows(y, y_dims, one.rows);
-    if (divided) take_rows(x, x_dims, one.rows);
-    draw(one, y, x);
-    advance(y, one.rows);
-    if (divided) advance(x, one.rows);
+    for (std::size_t i = 0; i < divided.size(); ++i) {
+      views[i].numel = views[i].numel / dims[i][0] * one.rows;
+      dims[i][0] = one.rows;
+    }
+    draw(one, views[0], views[1]);
+    for (View& view : divided)
+      view.data = view.as<char>() + one.rows * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
   }
 }
 

@@ -28,6 +28,9 @@ struct Parser : nn::Module {
     if (stack_size < 2) action = shift;
     return action == shift && buffer_is_empty ? left_arc : action;
   }
+  Tensor from_top(const std::vector<Tensor>& all, std::size_t i) const {
+    return i < all.size() ? all[all.size() - 1 - i] : nothing;
+  }
   Tensor loss(const ToParse& sentence, const BatchOptions&) const {
     std::vector<Tensor> buffer, stack, losses;  // the buffer's next word is its last
     LSTMState state = reader.initial_state(1);
@@ -35,15 +38,11 @@ struct Parser : nn::Module {
       state = reader(words(tensor({*word})), state);
       buffer.push_back(state.h);
     }
-    auto from_top = [&](const std::vector<Tensor>& all, std::size_t i) -> Tensor {
-      return i < all.size() ? all[all.size() - 1 - i] : nothing;
-    };
     for (std::int64_t correct : sentence.correct) {
       Tensor seen = concat({from_top(stack, 1), from_top(stack, 0), from_top(buffer, 0)}, 1);
       Tensor scores = outer(tanh(inner(seen)));
       losses.push_back(cross_entropy(scores, tensor({correct}), {.reduction = LossReduction::sum}));
-      auto action = argmax(scores).item<std::int64_t>();
-      action = allowed(action, stack.size(), buffer.empty());
+      std::int64_t action = allowed(argmax(scores).item<std::int64_t>(), stack.size(), buffer.empty());
       if (action == shift) {
         stack.push_back(buffer.back());
         buffer.pop_back();
@@ -60,9 +59,6 @@ struct Parser : nn::Module {
   struct State {
     const ToParse* sentence;
     std::vector<Tensor> buffer, stack;  // rows
-    Tensor from_top(const std::vector<Tensor>& all, std::size_t i, const Tensor& nothing) const {
-      return i < all.size() ? all[all.size() - 1 - i] : nothing;
-    }
   };
   Tensor loss_of_all(const std::vector<ToParse>& all) const {
     std::vector<std::int64_t> read, labels;
@@ -86,8 +82,7 @@ struct Parser : nn::Module {
       if (states.empty()) break;
       std::vector<Tensor> seen;
       for (const State& one : states) {
-        seen.insert(seen.end(), {one.from_top(one.stack, 1, nothing), one.from_top(one.stack, 0, nothing),
-                                 one.from_top(one.buffer, 0, nothing)});
+        seen.insert(seen.end(), {from_top(one.stack, 1), from_top(one.stack, 0), from_top(one.buffer, 0)});
         labels.push_back(one.sentence->correct[step]);
       }
       scores.push_back(outer(tanh(inner(reshape(concat(seen), {-1, 3 * word_size})))));

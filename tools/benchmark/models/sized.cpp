@@ -1,4 +1,4 @@
-#include <memory>
+#include <numeric>
 
 #include "drawn.h"
 #include "example_training.h"
@@ -22,7 +22,6 @@ struct SizedNet : nn::Module {
       : width(width),
         words(*this, "words", vocabulary, width, {.row_gradient = true}),
         outer(*this, "outer", width, classes) {}
-  virtual Tensor loss(std::size_t example) const = 0;
 
   Tensor word(std::int64_t index) const { return words(tensor({index % vocabulary})); }
   Tensor loss_of(const Tensor& h, std::int64_t label) const {
@@ -46,7 +45,7 @@ struct RecursiveNet : SizedNet {
     Tensor left = visit(tree, tree[static_cast<std::size_t>(node.left)]);
     return tanh(inner(left + visit(tree, tree[static_cast<std::size_t>(node.right)])));
   }
-  Tensor loss(std::size_t example) const override {
+  Tensor loss(std::size_t example, const BatchOptions&) const {
     const Tree& tree = trees[example % trees.size()];
     return loss_of(visit(tree, tree.back()), tree.back().label);
   }
@@ -61,7 +60,7 @@ struct Tagger : SizedNet {
         update(*this, "update", 2 * width, width),
         reset(*this, "reset", 2 * width, width),
         candidate(*this, "candidate", 2 * width, width) {}
-  Tensor loss(std::size_t example) const override {
+  Tensor loss(std::size_t example, const BatchOptions&) const {
     Tensor h = zeros({1, width}), total;
     for (std::int64_t index : sentence(example)) {
       Tensor x = word(index), both = concat({x, h}, 1), z = sigmoid(update(both)), r = sigmoid(reset(both));
@@ -79,7 +78,7 @@ struct ShiftReduce : SizedNet {
 
   explicit ShiftReduce(std::int64_t width)
       : SizedNet(width), compose(*this, "compose", 2 * width, width), score(*this, "score", 2 * width, 1) {}
-  Tensor loss(std::size_t example) const override {
+  Tensor loss(std::size_t example, const BatchOptions&) const {
     std::vector<std::int64_t> all = sentence(example);
     std::vector<Tensor> stack;
     for (std::size_t next = 0; next < all.size() || stack.size() > 1;) {
@@ -107,7 +106,7 @@ struct Halting : SizedNet {
 
   explicit Halting(std::int64_t width)
       : SizedNet(width), cell(*this, "cell", width, width), halt(*this, "halt", width, 1) {}
-  Tensor loss(std::size_t example) const override {
+  Tensor loss(std::size_t example, const BatchOptions&) const {
     Tensor h = zeros({1, width});
     for (std::int64_t index : sentence(example)) {
       Tensor x = word(index);
@@ -123,18 +122,9 @@ struct Halting : SizedNet {
 template <class Net>
 SizedWorkload workload(const char* name) {
   return {name, [](std::int64_t width, std::size_t examples, const BatchOptions& options) -> Work {
-            manual_seed(examples_seed);
-            auto net = std::make_shared<Net>(width);
             std::vector<std::size_t> all(examples);
-            for (std::size_t i = 0; i < examples; ++i) all[i] = i;
-            return [=] {
-              Tape tape;
-              auto loss = [&](std::size_t i) { return net->loss(i); };
-              Tensor total = sum(reel::stack(batch_map(all, loss, options)));
-              tape.backward(total);
-              net->zero_grad();
-              return static_cast<double>(total.item());
-            };
+            std::iota(all.begin(), all.end(), 0);
+            return train_examples<Net>(std::move(all), options, width);
           }};
 }
 
