@@ -363,7 +363,7 @@ TEST_CASE("a pending result of another thread is refused as an operand") {
       try {
         batch_map(numbers(2), [&](int k) { return matmul(sin(row(k)), w) + x; });
       } catch (const Error& error) {
-        errors.push_back(error.what());
+        errors.emplace_back(error.what());
       }
     }).join();
     return x;

@@ -34,6 +34,12 @@ def scheduler():
     raise gdb.GdbError("fibres: this thread is in no batch_map")
 
 
+def elements(vector):
+    """The elements of a std::vector."""
+    members = vector["_M_impl"]
+    return [members["_M_start"][i] for i in range(int(members["_M_finish"] - members["_M_start"]))]
+
+
 def tasks():
     pointers = scheduler()["tasks_"]["_M_impl"]
     task = gdb.lookup_type("reel::detail::Task").pointer()
@@ -50,10 +56,11 @@ def suspended_at(task):
 def queued_calls():
     """The calls that tasks wait for, and the numbers of those whose results are pending, by the address of the task."""
     waiting, pending = {}, {}
-    levels = scheduler()["queue_"]["levels_"]["_M_impl"]
-    for i in range(int(levels["_M_finish"] - levels["_M_start"])):
-        bucket = levels["_M_start"][i]["first"]
-        while bucket:
+    queue = scheduler()["queue_"]
+    for kind in elements(queue["kinds_"]):
+        for bucket in elements(kind["buckets"])[int(kind["least_depth"]):int(kind["depths"])]:
+            if bucket["filling"] != queue["filling_"]:
+                continue
             for k in range(int(bucket["count"])):
                 one = bucket["calls"][k]
                 task = int(one["task"])
@@ -61,7 +68,6 @@ def queued_calls():
                     waiting[task] = one["call"].address
                 else:
                     pending[task] = pending.get(task, 0) + 1
-            bucket = bucket["next"]
     return waiting, pending
 
 
