@@ -24,7 +24,9 @@ def scheduler():
     while frame:
         if frame.name() and frame.name().startswith("reel::detail::Scheduler::"):
             try:
-                return frame.read_var("this")
+                this = frame.read_var("this")
+                if not this.is_optimized_out:
+                    return this
             except ValueError:
                 pass
         frame = frame.older()
