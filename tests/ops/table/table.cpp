@@ -161,11 +161,13 @@ double as_double(T element) {
 template <class T>
 std::vector<T> elements_of(const Tensor& tensor) {
   Shape strides = tensor.strides();
+  const std::int64_t* steps = strides.begin();
   const T* first = tensor.strided_data<T>();
   std::vector<T> elements;
+  elements.reserve(static_cast<std::size_t>(tensor.numel()));
   for_each_index(tensor.shape(), [&](const Index& index) {
     std::int64_t offset = 0;
-    for (int axis = 0; axis < strides.rank(); ++axis) offset += index[static_cast<std::size_t>(axis)] * strides[axis];
+    for (std::size_t axis = 0; axis < index.size(); ++axis) offset += index[axis] * steps[axis];
     elements.push_back(first[offset]);
   });
   return elements;
