@@ -41,8 +41,8 @@ class Unit:
         while not self.arguments[0].startswith("-"):  # the compiler, and what launches it
             del self.arguments[0]
         self.is_header = "c++-header" in self.arguments
-        # A target's precompiled header and what includes it have its private folder, the first, in common.
-        self.target = self.arguments[0]
+        # The private folder of a precompiled header's target, in which all that uses the header looks for it.
+        self.private_folder = self.arguments[0]
         self.folders = [os.path.join(self.directory, word[2:]) for word in self.arguments if word.startswith("-I")]
 
 
@@ -202,7 +202,7 @@ def check(unit, command):
 
 
 def precompile(compiler, headers, folder, report):
-    """Compiles the headers that this compiler takes for its own use; returns the files, by target."""
+    """Compiles the headers that this compiler takes for its own use; returns the files, by private folder."""
     files = {}
     for header in headers:
         file = os.path.join(folder, f"{len(files)}.pch")
@@ -210,7 +210,7 @@ def precompile(compiler, headers, folder, report):
         for line in report.lines_of(*outcome):
             print(line, flush=True)
         if outcome[1] == 0:
-            files[header.target] = file
+            files[header.private_folder] = file
     return files
 
 
@@ -278,12 +278,12 @@ def main():
     units = units[:len(units) - len(left_out)]
     report = Report(root, files)
     if arguments.compiler:
-        targets = {unit.target for unit in units}
+        used = {word for unit in units for word in unit.arguments}
         with tempfile.TemporaryDirectory() as folder:
-            precompiled = precompile(arguments.compiler, [header for header in headers if header.target in targets], folder, report)
+            precompiled = precompile(arguments.compiler, [header for header in headers if header.private_folder in used], folder, report)
 
             def command_of(unit):
-                header = ["-include-pch", precompiled[unit.target]] if unit.target in precompiled else []
+                header = next((["-include-pch", precompiled[word]] for word in unit.arguments if word in precompiled), [])
                 return [arguments.compiler, "-fsyntax-only", *unit.arguments, *header, unit.path]
             check_all(root, units, command_of, report)
     else:

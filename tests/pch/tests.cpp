@@ -1,0 +1,1 @@
+// The library whose precompiled header all test programs use; they have what it declares.
